@@ -1,0 +1,1 @@
+"""The contracts: states, rows, messages, reports and migrations, without any input or output."""

@@ -1,0 +1,76 @@
+"""What travels through the broker: the accounts that one message asks a worker to do.
+
+A message only points at ledger rows; it carries nothing that a worker trusts. A reader accepts unknown fields (a newer
+release of the same version may add some) and refuses another version.
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+MESSAGE_VERSION = 1
+MESSAGE_KIND = "matins.work.v1"
+MAXIMUM_BYTES = 64 * 1024
+MAXIMUM_ACCOUNT_BYTES = 512
+
+_Account = Annotated[str, msgspec.Meta(min_length=1, max_length=MAXIMUM_ACCOUNT_BYTES)]
+
+
+class UnreadableMessage(ValueError):
+    """A message body that is no work message: not JSON, of wrong types, too large."""
+
+
+class NewerMessage(ValueError):
+    """A work message of a version that this release cannot read; a newer worker can."""
+
+
+class WorkMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One chunk: accounts of one occurrence, in one generation.
+
+    `epoch` is the occurrence's, for information only: messages of an earlier epoch are valid work after a takeover.
+    `published_at` is the database's time just before the publish. `isolated` asks for a start of its own, alone in the
+    worker's process, because an earlier one ended without a trace.
+    """
+
+    version: Annotated[int, msgspec.Meta(ge=1)] = MESSAGE_VERSION
+    job: Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
+    occurrence_id: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+    scheduled_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    generation: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    epoch: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
+    published_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    accounts: Annotated[tuple[_Account, ...], msgspec.Meta(min_length=1, max_length=10_000)]
+    isolated: bool = False
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(WorkMessage)
+_version_decoder = msgspec.json.Decoder(_Version)
+
+
+def encode(message: WorkMessage) -> bytes:
+    """Write a message as UTF-8 JSON."""
+    return _encoder.encode(message)
+
+
+def decode(body: bytes) -> WorkMessage:
+    """Read a message.
+
+    Raises NewerMessage for a later version, UnreadableMessage for anything else that is not a work message.
+    """
+    if len(body) > MAXIMUM_BYTES:
+        problem = f"{len(body)} bytes; at most {MAXIMUM_BYTES} are accepted"
+        raise UnreadableMessage(problem)
+    try:
+        version = _version_decoder.decode(body).version
+        if version > MESSAGE_VERSION:
+            problem = f"version {version}; this release reads versions up to {MESSAGE_VERSION}"
+            raise NewerMessage(problem)
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableMessage(str(error)[:500]) from error

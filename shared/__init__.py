@@ -1,0 +1,1 @@
+"""What both processes and the author of a job import."""

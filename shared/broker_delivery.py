@@ -1,0 +1,106 @@
+"""A message that was taken from a queue and is to be settled: acknowledged, or rejected."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from aiormq.abc import DeliveredMessage
+
+from shared.broker_connection import DRIVER_ERRORS, raise_if_cancelled, said
+from shared.logs import logger
+
+SETTLE_SECONDS = 5.0
+
+_log = logger(__name__)
+
+
+class Delivery:
+    """One delivery of a message, from the queue named `queue`; `body` is what was published.
+
+    All else comes from whoever may publish to the broker and is not to be trusted.
+    """
+
+    __slots__ = ("_message", "_settled", "body", "queue")
+
+    def __init__(self, queue: str, message: DeliveredMessage) -> None:
+        self.queue = queue
+        self.body = message.body
+        self._message = message
+        self._settled = False
+
+    @property
+    def redelivered(self) -> bool:
+        """Tell whether this message was delivered before, to anybody."""
+        return bool(self._message.redelivered)
+
+    @property
+    def message_id(self) -> str | None:
+        """The id that the publisher gave it."""
+        return self._message.header.properties.message_id
+
+    @property
+    def correlation_id(self) -> str | None:
+        """The identity of its occurrence."""
+        return self._message.header.properties.correlation_id
+
+    @property
+    def kind(self) -> str | None:
+        """The kind and version of the body."""
+        return self._message.header.properties.message_type
+
+    @property
+    def content_type(self) -> str | None:
+        """The media type of the body."""
+        return self._message.header.properties.content_type
+
+    @property
+    def content_encoding(self) -> str | None:
+        """The compression of the body; a message of ours has none."""
+        return self._message.header.properties.content_encoding
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """When it was published, by the publisher's clock."""
+        return self._message.header.properties.timestamp
+
+    @property
+    def routing_key(self) -> str:
+        """The key that it was published under, also after a delay or a death."""
+        return self._message.routing_key or ""
+
+    @property
+    def headers(self) -> Mapping[str, Any]:
+        """The headers, the broker's own (`x-death` and its kin) among them."""
+        return self._message.header.properties.headers or {}
+
+    @property
+    def delivery_count(self) -> int:
+        """How often it was delivered before, as far as this version of the broker says; 0 if it doesn't."""
+        counts = (self.headers.get(name) for name in ("x-delivery-count", "x-acquired-count"))
+        return max((count for count in counts if isinstance(count, int)), default=0)
+
+    async def ack(self) -> bool:
+        """Say that it is done with; True if that was sent.
+
+        False if the channel that it came on is gone (the message then comes again) or if it was settled before.
+        """
+        return await self._settle("ack", self._message.channel.basic_ack, wait=False)
+
+    async def reject(self, *, requeue: bool) -> bool:
+        """Give it back to its queue, which counts against its delivery limit, or to the dead; as `ack` otherwise."""
+        return await self._settle("reject", self._message.channel.basic_reject, requeue=requeue, wait=False)
+
+    async def _settle(self, verb: str, send: Callable[..., Awaitable[None]], **options: bool) -> bool:
+        if self._settled:
+            return False
+        self._settled = True
+        try:
+            # The driver's queue of frames to write has no reader any more once its connection is dead.
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await send(self._message.delivery_tag, **options)
+        except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
+            raise_if_cancelled(error)
+            _log.info("delivery_not_settled", verb=verb, queue=self.queue, message=self.message_id, reason=said(error))
+            return False
+        return True

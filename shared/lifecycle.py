@@ -1,0 +1,266 @@
+"""The life of a service: start, run its parts in one task group, drain when asked to, end in time, and say why.
+
+The first SIGTERM or SIGINT asks for a drain; what hasn't ended after the grace period is cancelled; what ignores even
+that, a blocked event loop included, ends with the process a few seconds later. A second signal ends the process at
+once: nothing is lost by it, since a crash is a step not taken. A part that dies takes the service with it, under its
+name.
+
+Signals are taken by handlers of the interpreter, not through the event loop, so that a blocked loop can't keep the
+second one waiting.
+"""
+
+import asyncio
+import contextlib
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+from functools import cache
+from types import FrameType
+from typing import NoReturn, Self, TypeAlias
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from shared import clock, telemetry
+from shared.errors import MatinsError
+from shared.health import Health
+from shared.logs import logger
+from shared.loop import every
+from shared.stopping import Stopping, Wake
+
+__all__ = [
+    "PartDied",
+    "Stopping",
+    "Wake",
+    "every",
+    "instance_id",
+    "leave",
+    "loop_heartbeat",
+    "run_service",
+    "start_part",
+]
+
+CLEAN = 0
+FAILED = 1
+INTERRUPTED = 130
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_LAST_RESORT_SECONDS = 5.0
+_BEAT_SECONDS = 1.0
+_log = logger(__name__)
+
+
+class PartDied(MatinsError):
+    """A part of the service that has to run has ended; `name` is the part's."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        """Take the part's name and why it ended."""
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+Start: TypeAlias = Callable[[TaskGroup, Stopping], Awaitable[None]]
+
+
+@cache
+def instance_id() -> str:
+    """Return the id of this process, random and made at its first use: never a host's or a pod's name."""
+    return str(uuid.uuid4())
+
+
+async def loop_heartbeat(health: Health) -> None:
+    """Show, until cancelled, that the event loop runs."""
+    while True:
+        health.beat()
+        await clock.sleep(_BEAT_SECONDS)
+
+
+def start_part(group: TaskGroup, stopping: Stopping, name: str, run: Callable[[], Awaitable[None]]) -> None:
+    """Start a part that has to run until `stopping`: if it raises or returns before, the service ends, naming it."""
+
+    async def part() -> None:
+        try:
+            await run()
+        except Exception as error:
+            _log.exception("a part died", part=name, error_class=type(error).__name__)
+            stopping.request(f"{name} died")
+            raise PartDied(name, f"{type(error).__name__}: {error}") from error
+        if not stopping.requested:
+            stopping.request(f"{name} ended")
+            raise PartDied(name, "it ended although nobody had asked it to")
+
+    group.start_soon(part, name=name)
+
+
+async def run_service(
+    name: str,
+    start: Start,
+    *,
+    grace_period: timedelta,
+    health: Health | None = None,
+    health_address: tuple[str, int] | None = None,
+) -> int:
+    """Run a service to its end and return the exit code.
+
+    `start` gets the task group of all parts and the `Stopping` that asks for a drain; the service lasts until `start`
+    has returned and every task in the group has ended. Returns 0 after a drain within `grace_period`, 1 if that was not
+    enough or if something died, which the last line names. A second signal ends the process with 130.
+    """
+    stopping = Stopping()
+    shown = health or Health()
+    shown.part("drain", lambda: "stopping" if stopping.requested else None)
+    with _LastResort() as last_resort, _signals(stopping, grace_period, last_resort):
+        try:
+            died = _serve(shown, health_address) or await _run_parts(start, stopping, grace_period, shown, last_resort)
+        finally:
+            shown.close()
+            # Sending what is queued is bounded in time, and blocks.
+            await anyio.to_thread.run_sync(telemetry.shutdown, abandon_on_cancel=True)
+    if died:
+        _log.error("service failed", name=name, **_blame(died[0], name))
+        return FAILED
+    _log.info("service ended", name=name, reason=stopping.reason or "all its work is done")
+    return CLEAN
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with `code`, without waiting for threads whose work was abandoned."""
+    sys.stdout.flush()
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join(1.0)
+            if thread.is_alive():
+                os._exit(code)
+    sys.exit(code)
+
+
+def _serve(health: Health, address: tuple[str, int] | None) -> list[Exception]:
+    try:
+        if address is not None:
+            health.serve(*address)
+    except OSError as error:
+        return [PartDied("health endpoint", str(error))]
+    return []
+
+
+async def _run_parts(
+    start: Start, stopping: Stopping, grace_period: timedelta, health: Health, last_resort: "_LastResort"
+) -> list[Exception]:
+    """Run everything; return what died, then whether the drain took too long."""
+    died: list[Exception] = []
+    overdue: list[Exception] = []
+
+    async def end_in_time(group: TaskGroup) -> None:
+        await stopping.wait()
+        grace = grace_period.total_seconds()
+        _log.info("stopping", reason=stopping.reason, grace_period=grace)
+        last_resort.end_within(grace + _LAST_RESORT_SECONDS)
+        await clock.sleep(grace)
+        overdue.append(PartDied("drain", f"not over within {grace:g} s; what still ran was cancelled"))
+        group.cancel_scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as around:
+            around.start_soon(loop_heartbeat, health)
+            async with anyio.create_task_group() as group:
+                around.start_soon(end_in_time, group)
+                await _started(start, group, stopping)
+            around.cancel_scope.cancel()
+    except* Exception as failures:  # noqa: BLE001 - whatever died is named in the last line
+        died.extend(_leaves(failures))
+    return died + overdue
+
+
+async def _started(start: Start, group: TaskGroup, stopping: Stopping) -> None:
+    try:
+        await start(group, stopping)
+    except Exception as error:
+        stopping.request(f"the start failed: {type(error).__name__}")
+        _log.exception("the start failed", error_class=type(error).__name__)
+        raise
+
+
+def _leaves(failures: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
+    for failure in failures.exceptions:
+        if isinstance(failure, BaseExceptionGroup):
+            yield from _leaves(failure)
+        else:
+            yield failure
+
+
+def _blame(error: Exception, service: str) -> dict[str, str]:
+    if isinstance(error, PartDied):
+        return {"part": error.name, "reason": error.reason}
+    return {"part": service, "reason": f"{type(error).__name__}: {error}"}
+
+
+class _LastResort:
+    """Ends the process from a thread of its own if it hasn't ended in time: the event loop may be what is stuck."""
+
+    def __init__(self) -> None:
+        # A queue of this kind may be put to by the handler of a signal, whatever the main thread was doing.
+        self._deadlines: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._watch, name="last resort", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._deadlines.put(None)
+        self._thread.join()
+
+    def end_within(self, seconds: float) -> None:
+        """Give the process `seconds` to end; the earliest such deadline counts."""
+        self._deadlines.put(clock.monotonic() + seconds)
+
+    def _watch(self) -> None:
+        ends_at: float | None = None
+        while True:
+            left = None if ends_at is None else max(0.0, ends_at - clock.monotonic())
+            try:
+                told = self._deadlines.get(timeout=left)
+            except queue.Empty:
+                _end_at_once(FAILED, "service failed", part="drain", reason="even cancelling took too long")
+            if told is None:
+                return
+            ends_at = told if ends_at is None else min(ends_at, told)
+
+
+@contextlib.contextmanager
+def _signals(stopping: Stopping, grace_period: timedelta, last_resort: _LastResort) -> Iterator[None]:
+    """Take the signals while the block lasts; outside the main thread there are none to take."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+
+    def receive(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) > 1:
+            _end_at_once(INTERRUPTED, "ended at once", reason=f"a second signal, {signal.Signals(number).name}")
+        last_resort.end_within(grace_period.total_seconds() + _LAST_RESORT_SECONDS)
+        loop.call_soon_threadsafe(stopping.request, signal.Signals(number).name)
+
+    before = [(number, signal.signal(number, receive)) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _end_at_once(code: int, event: str, **values: str) -> NoReturn:
+    # Whoever reads the lines may be what is stuck, and a write may be what the signal interrupted.
+    with contextlib.suppress(Exception):
+        if select.select([], [sys.stdout.fileno()], [], 0)[1]:
+            _log.error(event, **values)
+    os._exit(code)

@@ -1,0 +1,181 @@
+"""The only module that knows the database driver: connecting, the pool, and which errors pass by themselves."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import asyncpg
+import orjson
+
+from shared import clock
+from shared.errors import MatinsError
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+    Session: TypeAlias = PoolConnectionProxy[asyncpg.Record] | asyncpg.Connection[asyncpg.Record]
+    Row: TypeAlias = asyncpg.Record
+else:
+    Session = Any
+    Row = Any
+
+DatabaseError = asyncpg.PostgresError
+DriverError = asyncpg.InterfaceError
+UniqueViolation = asyncpg.UniqueViolationError
+IntegrityViolation = asyncpg.IntegrityConstraintViolationError
+UndefinedTable = asyncpg.UndefinedTableError
+InvalidSchema = asyncpg.InvalidSchemaNameError
+InsufficientPrivilege = asyncpg.InsufficientPrivilegeError
+ReadOnly = asyncpg.ReadOnlySQLTransactionError
+
+_TRANSIENT = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.DiskFullError,
+    OSError,
+    TimeoutError,
+)
+
+
+class DatabaseUnavailable(MatinsError):
+    """PostgreSQL cannot be reached, or gave no connection in time."""
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether trying again later can succeed without anybody's help."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_transient(one) for one in error.exceptions)
+    return isinstance(error, (*_TRANSIENT, DatabaseUnavailable))
+
+
+def is_lost_connection(error: BaseException) -> bool:
+    """Tell whether the connection itself is gone, so that the outcome of what ran on it is unknown."""
+    lost = (
+        asyncpg.PostgresConnectionError,
+        asyncpg.AdminShutdownError,
+        asyncpg.CrashShutdownError,
+        asyncpg.CannotConnectNowError,
+        asyncpg.IdleInTransactionSessionTimeoutError,
+        asyncpg.InterfaceError,
+        OSError,
+    )
+    return isinstance(error, lost) and not isinstance(error, TimeoutError)
+
+
+async def _prepare(connection: Any) -> None:
+    await connection.set_type_codec(
+        "jsonb", encoder=_encode_jsonb, decoder=_decode_jsonb, schema="pg_catalog", format="binary"
+    )
+
+
+def _encode_jsonb(value: Any) -> bytes:
+    return b"\x01" + (value if isinstance(value, bytes) else orjson.dumps(value))
+
+
+def _decode_jsonb(value: bytes) -> Any:
+    return orjson.loads(value[1:])
+
+
+async def connect(url: str, *, name: str, timeout: timedelta, statement_cache_size: int = 200) -> Session:
+    """Open one connection. Raises DatabaseUnavailable with the server's reason, never with the URL."""
+    seconds = timeout.total_seconds()
+    try:
+        connection = await asyncpg.connect(
+            url,
+            timeout=seconds,
+            command_timeout=seconds,
+            statement_cache_size=statement_cache_size,
+            server_settings={"application_name": name, "timezone": "UTC"},
+        )
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+        reason = f"PostgreSQL: {type(error).__name__}: {error}"
+        raise DatabaseUnavailable(reason) from error
+    await _prepare(connection)
+    return connection
+
+
+class Database:
+    """A pool whose every wait has a deadline, and which reads the URL anew at each connect."""
+
+    def __init__(
+        self, url: Callable[[], str], *, name: str, size: int, timeout: timedelta, statement_cache_size: int = 200
+    ) -> None:
+        """Prepare a pool of at most `size` connections; `timeout` bounds a connect, a wait and a statement."""
+        self._url = url
+        self._name = name
+        self._size = size
+        self._timeout = timeout
+        self._statement_cache_size = statement_cache_size
+        self._pool: Any = None
+
+    async def _connect(self, *_: Any, **__: Any) -> Any:
+        return await connect(
+            self._url(), name=self._name, timeout=self._timeout, statement_cache_size=self._statement_cache_size
+        )
+
+    async def open(self) -> None:
+        """Make the pool; connections follow when they are needed."""
+        self._pool = await asyncpg.create_pool(
+            min_size=0, max_size=self._size, connect=self._connect, max_inactive_connection_lifetime=300
+        )
+
+    async def close(self) -> None:
+        """Close the pool; after the timeout, by force."""
+        if self._pool is None:
+            return
+        pool, self._pool = self._pool, None
+        try:
+            import asyncio  # noqa: PLC0415
+
+            await asyncio.wait_for(pool.close(), min(self._timeout.total_seconds(), 5.0))
+        except TimeoutError:
+            pool.terminate()
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """Lend a connection. Raises DatabaseUnavailable when none is to be had in time."""
+        try:
+            connection = await self._pool.acquire(timeout=self._timeout.total_seconds())
+        except TimeoutError as error:
+            reason = f"no database connection within {self._timeout.total_seconds():g} s (pool of {self._size})"
+            raise DatabaseUnavailable(reason) from error
+        try:
+            yield connection
+        except ReadOnly:
+            # A server that was demoted answers everything but writes: never keep a connection to it.
+            connection.terminate()
+            raise
+        finally:
+            await self._pool.release(connection, timeout=self._timeout.total_seconds())
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Session]:
+        """Lend a connection with a transaction open on it."""
+        async with self.session() as connection, connection.transaction():
+            yield connection
+
+
+async def database_now(connection: Session) -> Any:
+    """Give the database's present instant, aware, in UTC: the clock that decides."""
+    return await connection.fetchval("select clock_timestamp()")
+
+
+async def clock_skew(connection: Session) -> float:
+    """Give how many seconds this machine's clock is ahead of the database's, to within the round trip."""
+    before = clock.utc_now()
+    theirs = await database_now(connection)
+    after = clock.utc_now()
+    return float((before + (after - before) / 2 - theirs).total_seconds())

@@ -1,0 +1,1 @@
+"""Proofs with the product's own processes."""

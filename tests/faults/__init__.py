@@ -1,0 +1,1 @@
+"""Proofs of what holds when processes, connections and servers fail."""

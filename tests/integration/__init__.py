@@ -1,0 +1,1 @@
+"""Proofs against a real PostgreSQL and a real RabbitMQ."""

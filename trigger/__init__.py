@@ -1,0 +1,1 @@
+"""The process that plans, claims, fans out and publishes occurrences."""

@@ -1,0 +1,1 @@
+"""The process that executes and settles the accounts of an occurrence."""

@@ -1,0 +1,176 @@
+"""From deliveries to work: each job has slots, each slot does one message, or one batch of those that wait, at a time.
+
+What a worker holds is bounded by the prefetch of its queues. Nothing here waits inside the broker's callback, and the
+work runs in the worker's own tasks: a lost connection cancels none of it.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from schemas.message import NewerMessage, UnreadableMessage, decode
+from shared import clock
+from shared.broker import Delivery
+from shared.job import Job, PerAccount
+from shared.logs import logger
+from shared.postgres import is_transient
+from shared.stopping import Stopping
+from worker.handle import Handling, NotHandedOn, Parcel
+from worker.send import Sender
+
+BATCH = 50
+HAND_BACK_SECONDS = 1.0
+LONGEST_PAUSE = 5.0
+CUT_OFF_SECONDS = 2.0
+_log = logger(__name__)
+
+
+def prefetch_for(jobs: Iterable[Job], beside: int) -> int:
+    """Give the prefetch of a queue: what its jobs in this worker run at once, and `beside` it the next."""
+    running = sum(job.handler.concurrency * (BATCH if is_batched(job) else 1) for job in jobs)
+    return min(running + beside, 65_535)
+
+
+def is_batched(job: Job) -> bool:
+    """Tell whether one-account messages that wait together share a transaction."""
+    return isinstance(job.handler, PerAccount) and job.handler.settle == "batched"
+
+
+@dataclass(slots=True)
+class Desk:
+    """One job in this worker: its waiting parcels, and its slots."""
+
+    handling: Handling
+    incoming: MemoryObjectSendStream[Parcel] = field(init=False)
+    waiting: MemoryObjectReceiveStream[Parcel] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the stream; the prefetch is what bounds it."""
+        self.incoming, self.waiting = anyio.create_memory_object_stream[Parcel](math.inf)
+
+    async def slot(self, stopping: Stopping) -> None:
+        """Work until the desk is closed; what is taken after the drain has begun is handed back."""
+        kept: Parcel | None = None
+        with self.waiting.clone() as waiting:
+            while True:
+                try:
+                    parcel = kept or await waiting.receive()
+                except anyio.EndOfStream:
+                    return
+                kept = None
+                if stopping.requested:
+                    await hand_back(self.handling.sender, parcel.delivery, self.handling.job.queue, wait=0)
+                    continue
+                batch = [parcel]
+                if is_batched(self.handling.job) and not parcel.suspect:
+                    kept = self._fill(batch, waiting)
+                await self._work(batch, stopping)
+
+    def _fill(self, batch: list[Parcel], waiting: MemoryObjectReceiveStream[Parcel]) -> Parcel | None:
+        """Add what waits of the same occurrence and generation; give back the first that doesn't fit."""
+        first = batch[0].message
+        while len(batch) < BATCH:
+            try:
+                parcel = waiting.receive_nowait()
+            except (anyio.WouldBlock, anyio.EndOfStream):
+                return None
+            message = parcel.message
+            if (message.occurrence_id, message.generation) != (first.occurrence_id, first.generation) or parcel.suspect:
+                return parcel
+            batch.append(parcel)
+        return None
+
+    async def _work(self, batch: list[Parcel], stopping: Stopping) -> None:
+        """Handle a batch; while a server is away, again and again, with the messages held.
+
+        Cut off at the end of the grace period, hand it back: its transaction is undone, and nobody is charged.
+        """
+        try:
+            await self._repeatedly(batch, stopping)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(CUT_OFF_SECONDS, shield=True):
+                for parcel in batch:
+                    await hand_back(self.handling.sender, parcel.delivery, self.handling.job.queue, wait=0)
+            raise
+
+    async def _repeatedly(self, batch: list[Parcel], stopping: Stopping) -> None:
+        pause = 0.1
+        while True:
+            try:
+                await self.handling.handle(batch)
+            except Exception as error:
+                if not isinstance(error, NotHandedOn) and not is_transient(error):
+                    raise
+                _log.warning("work will be tried again", job=self.handling.job.name, error=str(error), seconds=pause)
+            else:
+                return
+            if stopping.requested:
+                return
+            await clock.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+
+@dataclass(slots=True)
+class Reception:
+    """Takes deliveries from the broker's callback and puts each on the desk of its job; the odd ones are set aside."""
+
+    sender: Sender
+    desks: dict[str, Desk]
+    queues: dict[str, str]
+    started: dict[str, datetime] = field(default_factory=dict)
+    odd: MemoryObjectSendStream[tuple[Delivery, str]] = field(init=False)
+    set_aside: MemoryObjectReceiveStream[tuple[Delivery, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the stream of odd deliveries; the prefetch is what bounds it."""
+        self.odd, self.set_aside = anyio.create_memory_object_stream[tuple[Delivery, str]](math.inf)
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Take a delivery; never waits, never raises."""
+        try:
+            message = decode(delivery.body)
+        except NewerMessage as newer:
+            self.odd.send_nowait((delivery, f"hand on: {newer}"))
+            return
+        except UnreadableMessage as unreadable:
+            self.odd.send_nowait((delivery, f"unreadable: {unreadable}"))
+            return
+        desk = self.desks.get(message.job)
+        if desk is None or desk.handling.job.queue != self.queues[delivery.queue]:
+            self.odd.send_nowait((delivery, f"hand on: this worker has no code for job {message.job!r}"))
+            return
+        key = desk.handling.job.queue
+        known = self.started.get(key)
+        self.started[key] = message.published_at if known is None else max(known, message.published_at)
+        desk.incoming.send_nowait(Parcel(delivery, message))
+
+    async def handle_odd(self) -> None:
+        """Park what nobody can read; hand on, uncharged, what another worker can do."""
+        async for delivery, reason in self.set_aside:
+            _log.warning(
+                "message not for this worker", queue=delivery.queue, message=delivery.message_id, reason=reason
+            )
+            if reason.startswith("unreadable"):
+                await delivery.reject(requeue=False)
+            else:
+                await hand_back(self.sender, delivery, self.queues[delivery.queue], wait=HAND_BACK_SECONDS)
+
+    def take_started(self) -> dict[str, datetime]:
+        """Give, by queue, the latest publish time among the messages taken, for the heartbeat."""
+        return dict(self.started)
+
+    def close(self) -> None:
+        """Let every slot end once it has seen what waits."""
+        for desk in self.desks.values():
+            desk.incoming.close()
+        self.odd.close()
+
+
+async def hand_back(sender: Sender, delivery: Delivery, queue: str, *, wait: float) -> None:
+    """Publish a delivery as new, so that nothing is counted against it; unconfirmed, it stays and comes again."""
+    if await sender.hand_back(delivery, queue, wait=wait):
+        await delivery.ack()

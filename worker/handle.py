@@ -1,0 +1,252 @@
+"""What a worker does with the messages of one occurrence: run them, run one alone, split, or hand on.
+
+No row to be had does not mean settled. The row is read again: what is settled is acknowledged, what is busy or too
+early is published to a delay and then acknowledged. Nothing is rejected for that, since rejects are counted and a
+healthy message would be dead-lettered within milliseconds while another worker runs its account.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.message import WorkMessage
+from shared.broker import Delivery
+from shared.errors import MatinsError
+from shared.job import Job
+from shared.logs import logger
+from shared.postgres import Database, is_lost_connection
+from shared.sql_files import statement
+from shared.telemetry import Destination, Span, execute_span, metrics, settle_span
+from worker.closing import Closing
+from worker.gate import Gate
+from worker.occurrences import Occurrences, WorkOccurrence
+from worker.outside import KillsWorkers, OutsideRunner
+from worker.send import Sender
+from worker.settle import Fenced, mark_published
+from worker.tell import Teller
+from worker.transaction import Batch, CommitFailed, Ran, Runner
+
+START_ALONE = statement("worker", "start_alone")
+READ_MISSED = statement("worker", "read_missed")
+BUSY_SECONDS = 1.0
+_log = logger(__name__)
+
+
+class NotHandedOn(MatinsError):
+    """A message could not be published on; it was not acknowledged, and can be handled again."""
+
+
+class GivenUp(MatinsError):
+    """The message was rejected to the dead letters, and must not be acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A delivery and the message read from it."""
+
+    delivery: Delivery
+    message: WorkMessage
+
+    @property
+    def suspect(self) -> bool:
+        """Tell whether an earlier delivery may have ended its worker."""
+        return self.message.isolated or self.delivery.redelivered
+
+    @property
+    def context(self) -> str:
+        """The trace context that travelled with it."""
+        found = self.delivery.headers.get("traceparent")
+        return found if isinstance(found, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """Everything that handling one job's messages needs, in one worker."""
+
+    job: Job
+    runner: Runner | OutsideRunner
+    database: Database
+    sender: Sender
+    occurrences: Occurrences
+    closing: Closing
+    gate: Gate
+    teller: Teller
+    max_crashes: int
+
+    async def handle(self, parcels: Sequence[Parcel]) -> None:
+        """Do what the messages of one occurrence and generation ask for, and acknowledge them.
+
+        Raises NotHandedOn or the driver's errors when a server is not to be had: then nothing was acknowledged, and it
+        can all be done again.
+        """
+        first = parcels[0].message
+        async with self.database.session() as session:
+            occurrence = await self.occurrences.find(session, first)
+        try:
+            if occurrence is None:
+                self._unknown(parcels[0])
+            elif not parcels[0].suspect:
+                async with self.gate.together():
+                    await self._execute(parcels, occurrence)
+            elif len(first.accounts) > 1:
+                await self._hand_on(parcels[0], occurrence, first.accounts, wait=0, isolated=True)
+            else:
+                async with self.gate.alone():
+                    await self._start_alone(parcels[0], occurrence)
+                    await self._execute(parcels, occurrence)
+        except GivenUp:
+            return
+        for parcel in parcels:
+            await parcel.delivery.ack()
+
+    def _unknown(self, parcel: Parcel) -> None:
+        _log.warning("message without its occurrence", job=self.job.name, occurrence_id=parcel.message.occurrence_id)
+        metrics.accounts.add(len(parcel.message.accounts), job=self.job.name, outcome="unknown")
+
+    async def _start_alone(self, parcel: Parcel, occurrence: WorkOccurrence) -> None:
+        """Commit the start of a suspect account: if it ends this process too, the ledger will show it."""
+        if isinstance(self.runner, OutsideRunner):
+            return
+        message = parcel.message
+        async with self.database.session() as session:
+            row = await session.fetchrow(
+                START_ALONE,
+                occurrence.id,
+                occurrence.scheduled_at,
+                message.accounts[0],
+                message.generation,
+                None,
+                self.max_crashes,
+            )
+        if row is not None and not row["allowed"]:
+            reason = f"started {row['starts']} times, and each time the worker ended"
+            await self._give_up(parcel, occurrence, reason)
+
+    async def _give_up(self, parcel: Parcel, occurrence: WorkOccurrence, reason: str) -> None:
+        """Have the broker dead-letter the message: it is parked for people, and accounted for by the reader."""
+        self.teller.kills_workers(occurrence, parcel.message.accounts[0], reason)
+        await parcel.delivery.reject(requeue=False)
+        raise GivenUp(reason)
+
+    async def _execute(self, parcels: Sequence[Parcel], occurrence: WorkOccurrence) -> None:
+        queue = self.job.queue
+        destination = Destination(self.sender.topology.work_exchange, queue, self.sender.topology.work_queue(queue))
+        with execute_span(
+            self.job.name,
+            destination,
+            occurrence=str(occurrence.identity),
+            message_id=parcels[0].delivery.message_id or "",
+            links=dict.fromkeys(parcel.context for parcel in parcels),
+            generation=parcels[0].message.generation,
+            isolated=parcels[0].suspect,
+        ) as span:
+            if isinstance(self.runner, OutsideRunner):
+                await self._outside(self.runner, parcels[0], occurrence, span)
+            else:
+                await self._transaction(self.runner, parcels, occurrence, span)
+
+    async def _transaction(
+        self, runner: Runner, parcels: Sequence[Parcel], occurrence: WorkOccurrence, span: Span
+    ) -> None:
+        messages = [parcel.message for parcel in parcels]
+        accounts = tuple(dict.fromkeys(account for message in messages for account in message.accounts))
+        batch = Batch(occurrence, messages[0].generation, accounts, max(one.published_at for one in messages))
+        try:
+            ran = await self._run(runner, batch, span)
+            await self._after(occurrence, batch.generation, ran, span)
+            missed = ran.missed
+        except Fenced as fenced:
+            self.teller.fenced(occurrence, str(fenced))
+            missed = accounts
+        except CommitFailed as failed:
+            missed = await self._singly(runner, batch, failed, span)
+        await self._missed(parcels, occurrence, missed)
+
+    async def _run(self, runner: Runner, batch: Batch, span: Span) -> Ran:
+        identity = str(batch.occurrence.identity)
+        async with self.database.session() as session:
+            try:
+                return await runner.run(
+                    session,
+                    batch,
+                    trace_context=span.context,
+                    settling=lambda: settle_span(self.job.name, identity, accounts=len(batch.accounts)),
+                )
+            except Exception as error:
+                if is_lost_connection(error):
+                    # A worker that was frozen finds its transaction ended by the server: its late write did nothing.
+                    self.teller.fenced(batch.occurrence, f"the transaction was lost: {type(error).__name__}")
+                raise
+
+    async def _singly(self, runner: Runner, batch: Batch, failed: CommitFailed, span: Span) -> tuple[str, ...]:
+        """The commit failed: do each account in a transaction of its own, so that only the guilty one is charged."""
+        missed: list[str] = []
+        for account in batch.accounts:
+            single = Batch(batch.occurrence, batch.generation, (account,), batch.published_at)
+            try:
+                if len(batch.accounts) == 1:
+                    raise failed
+                ran = await self._run(runner, single, span)
+            except CommitFailed as own:
+                async with self.database.session() as session:
+                    ran = await runner.record_failure(session, single, own, trace_context=span.context)
+            await self._after(batch.occurrence, batch.generation, ran, span)
+            missed += ran.missed
+        return tuple(missed)
+
+    async def _outside(self, runner: OutsideRunner, parcel: Parcel, occurrence: WorkOccurrence, span: Span) -> None:
+        message = parcel.message
+        account = message.accounts[0]
+        try:
+            async with self.database.session() as session:
+                started = await runner.start(session, occurrence, account, message.generation, message.published_at)
+            if started is None:
+                await self._missed([parcel], occurrence, [account])
+                return
+            outcome, value = await runner.call(self.database, started)
+            with settle_span(self.job.name, str(occurrence.identity)):
+                again = await runner.settle_patiently(self.database, started, outcome, value, span.context)
+        except KillsWorkers as killer:
+            await self._give_up(parcel, occurrence, str(killer))
+        except Fenced as fenced:
+            self.teller.fenced(occurrence, str(fenced))
+            await self._missed([parcel], occurrence, [account])
+        else:
+            await self._after(occurrence, message.generation, Ran({account: outcome}, again), span)
+
+    async def _after(self, occurrence: WorkOccurrence, generation: int, ran: Ran, span: Span) -> None:
+        """Tell what happened, publish the further tries, and have the occurrence looked at."""
+        self.closing.touch(occurrence.id)
+        self.teller.settled(occurrence, generation, ran.outcomes, span)
+        published = await self.sender.publish_again(occurrence, generation, self.job.queue, ran.again)
+        if published:
+            async with self.database.session() as session:
+                await mark_published(session, occurrence, published)
+
+    async def _missed(self, parcels: Sequence[Parcel], occurrence: WorkOccurrence, missed: Sequence[str]) -> None:
+        """Hand on the accounts whose row is busy or not yet due; all others are settled."""
+        if not missed:
+            return
+        async with self.database.session() as session:
+            rows = await session.fetch(READ_MISSED, occurrence.id, occurrence.scheduled_at, list(missed), None)
+        generation = parcels[0].message.generation
+        waits = {
+            row["account"]: row["early"]
+            for row in rows
+            if row["state"] in {"pending", "running"} and row["generation"] == generation and not row["ended"]
+        }
+        for parcel in parcels:
+            accounts = [account for account in parcel.message.accounts if account in waits]
+            if accounts:
+                wait = max(BUSY_SECONDS, *(waits[account] for account in accounts))
+                await self._hand_on(parcel, occurrence, accounts, wait=wait, isolated=parcel.message.isolated)
+
+    async def _hand_on(
+        self, parcel: Parcel, occurrence: WorkOccurrence, accounts: Sequence[str], *, wait: float, isolated: bool
+    ) -> None:
+        identity = str(occurrence.identity)
+        published = await self.sender.hand_on(
+            parcel.message, self.job.queue, identity, parcel.context, wait=wait, accounts=accounts, isolated=isolated
+        )
+        if not published:
+            problem = f"{identity}: the broker did not confirm the message that hands on {len(accounts)} accounts"
+            raise NotHandedOn(problem)

@@ -1,0 +1,286 @@
+"""Effect and ledger in one transaction: take the rows, run the job's code in savepoints, settle, commit.
+
+The job's code may do anything to the transaction, so what must hold is checked behind it and not hoped for. Its
+savepoint has a name that it cannot guess: that it can be released proves that the transaction is the same one, and that
+it isn't aborted. Deferred constraints are checked while the account still stands alone, and the job's role is given
+back before the ledger is written, with qualified names.
+"""
+
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared import clock
+from shared.calls import AccountCall, ChunkCall, idempotency_key
+from shared.errors import MatinsError
+from shared.job import Job, SetBased
+from shared.postgres import DatabaseError, Row, Session, database_now, is_lost_connection
+from shared.sql_files import statement
+from worker.invoke import Invocation
+from worker.occurrences import WorkOccurrence
+from worker.outcome import SUCCEEDED, UNTRIED, NotReported, Outcome, Tries, of_chunk
+from worker.settle import Again, Settlement, settle_in_transaction
+
+START_ROWS = statement("worker", "start_rows")
+# The session of a worker that is frozen in a transaction ends by itself, so that another can have its rows.
+FROZEN_MARGIN = timedelta(seconds=5)
+# Well inside the broker's ack timeout of 30 minutes, with one more handler timeout on top.
+CHUNK_BUDGET_SECONDS = 300.0
+
+Settling = Callable[[], AbstractContextManager[Any]]
+Execute = Callable[[Session, WorkOccurrence, Sequence[Row]], Awaitable[dict[str, Outcome]]]
+
+
+class CommitFailed(MatinsError):
+    """The transaction did not commit: of several accounts, none is to blame; each is done again alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Accounts of one occurrence and generation, from one message or from several that waited together."""
+
+    occurrence: WorkOccurrence
+    generation: int
+    accounts: tuple[str, ...]
+    published_at: datetime
+
+
+@dataclass(slots=True)
+class Ran:
+    """What one transaction did: outcomes by account, retries to publish, and accounts whose row was not to be had."""
+
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    again: list[Again] = field(default_factory=list)
+    missed: tuple[str, ...] = ()
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """How one job's accounts are run in a transaction, by this worker."""
+
+    job: Job
+    invocation: Invocation
+    instance: str
+    chance: Callable[[], float] = random.random
+    budget_seconds: float = CHUNK_BUDGET_SECONDS
+
+    @property
+    def tries(self) -> Tries:
+        """What decides whether there is another try."""
+        return Tries(self.job.max_tries, self.job.backoff)
+
+    async def run(
+        self,
+        session: Session,
+        batch: Batch,
+        *,
+        trace_context: str = "",
+        settling: Settling | None = None,
+        now: datetime | None = None,
+    ) -> Ran:
+        """Run a batch in a transaction of its own on `session`.
+
+        Raises CommitFailed when the commit did not hold, and the driver's errors when the server is not to be had; then
+        nothing was done, and nobody was charged.
+        """
+        execute = self._set_based if isinstance(self.job.handler, SetBased) else self._per_account
+        return await self._transaction(session, batch, execute, trace_context, now, settling)
+
+    async def record_failure(
+        self,
+        session: Session,
+        batch: Batch,
+        error: CommitFailed,
+        *,
+        trace_context: str = "",
+        now: datetime | None = None,
+    ) -> Ran:
+        """Charge the accounts of a batch whose own commit failed, in a transaction that runs none of the job's code."""
+
+        async def fail(_session: Session, _occurrence: WorkOccurrence, rows: Sequence[Row]) -> dict[str, Outcome]:
+            return {row["account"]: self.tries.after(error, row["attempts"] + 1, self.chance()) for row in rows}
+
+        return await self._transaction(session, batch, fail, trace_context, now, None)
+
+    async def _transaction(
+        self,
+        session: Session,
+        batch: Batch,
+        execute: Execute,
+        trace_context: str,
+        now: datetime | None,
+        settling: Settling | None,
+    ) -> Ran:
+        limit = round((self.invocation.timeout + FROZEN_MARGIN).total_seconds() * 1000)
+        await session.execute(f"begin; set local idle_in_transaction_session_timeout = {limit}")
+        try:
+            ran = await self._within(session, batch, execute, trace_context, now, settling)
+            if ran.outcomes:
+                await self._commit(session)
+            return ran
+        finally:
+            if not session.is_closed() and session.is_in_transaction():
+                await session.execute("rollback")
+
+    async def _within(
+        self,
+        session: Session,
+        batch: Batch,
+        execute: Execute,
+        trace_context: str,
+        now: datetime | None,
+        settling: Settling | None,
+    ) -> Ran:
+        occurrence = batch.occurrence
+        rows = await session.fetch(
+            START_ROWS, occurrence.id, occurrence.scheduled_at, list(batch.accounts), batch.generation, now
+        )
+        found = {row["account"] for row in rows}
+        ran = Ran(missed=tuple(account for account in batch.accounts if account not in found))
+        if not rows:
+            return ran
+        ran.started_at = await database_now(session)
+        ran.outcomes = await execute(session, occurrence, rows)
+        settlement = Settlement(occurrence, ran.started_at, self.instance, batch.published_at, trace_context)
+        ran.again = await settle_in_transaction(session, settlement, ran.outcomes, settling)
+        return ran
+
+    async def _commit(self, session: Session) -> None:
+        try:
+            tag = await session.execute("commit")
+        except Exception as error:
+            if is_lost_connection(error) or isinstance(error, TimeoutError):
+                raise
+            problem = f"{type(error).__name__}: {error}"
+            raise CommitFailed(problem) from error
+        if tag != "COMMIT":
+            # PostgreSQL answers the commit of an aborted transaction with ROLLBACK, and no error.
+            problem = f"the commit was answered with {tag}"
+            raise CommitFailed(problem)
+
+    async def _per_account(
+        self, session: Session, occurrence: WorkOccurrence, rows: Sequence[Row]
+    ) -> dict[str, Outcome]:
+        marks = _Savepoints(session, self.job.handler.role)
+        outcomes: dict[str, Outcome] = {}
+        deadline = clock.monotonic() + self.budget_seconds
+        for row in rows:
+            if outcomes and clock.monotonic() > deadline:
+                outcomes[row["account"]] = UNTRIED
+                continue
+            outcomes[row["account"]] = await self._one(session, occurrence, row, marks)
+        await marks.finish()
+        return outcomes
+
+    async def _one(self, session: Session, occurrence: WorkOccurrence, row: Row, marks: "_Savepoints") -> Outcome:
+        attempt = row["attempts"] + 1
+        key = idempotency_key(occurrence.identity, row["account"], salt=row["key_salt"])
+        error = await marks.run(
+            lambda: self.invocation.with_connection(
+                session,
+                lambda lent: AccountCall(occurrence.identity, occurrence.window, row["account"], attempt, key, lent),
+            )
+        )
+        return SUCCEEDED if error is None else self.tries.after(error, attempt, self.chance())
+
+    async def _set_based(self, session: Session, occurrence: WorkOccurrence, rows: Sequence[Row]) -> dict[str, Outcome]:
+        """Run the chunk; what fails as a whole is halved, until an account that stands alone can be charged."""
+        attempts: Mapping[str, int] = {row["account"]: row["attempts"] + 1 for row in rows}
+        outcomes: dict[str, Outcome] = {}
+        marks = _Savepoints(session, self.job.handler.role)
+        deadline = clock.monotonic() + self.budget_seconds
+        waiting = [tuple(attempts)]
+        while waiting:
+            group = waiting.pop()
+            if outcomes and clock.monotonic() > deadline:
+                outcomes.update(dict.fromkeys(group, UNTRIED))
+                continue
+            said = await self._chunk(session, occurrence, group, marks)
+            if isinstance(said, BaseException) and len(group) > 1:
+                middle = len(group) // 2
+                waiting += [group[middle:], group[:middle]]
+            elif isinstance(said, BaseException):
+                outcomes[group[0]] = self.tries.after(said, attempts[group[0]], self.chance())
+            else:
+                outcomes.update(self._of_group(said, attempts))
+        await marks.finish()
+        return outcomes
+
+    async def _chunk(
+        self, session: Session, occurrence: WorkOccurrence, group: tuple[str, ...], marks: "_Savepoints"
+    ) -> dict[str, BaseException | Outcome] | BaseException:
+        said: dict[str, BaseException | Outcome] = {}
+
+        async def call() -> None:
+            handled = await self.invocation.with_connection(
+                session, lambda lent: ChunkCall(occurrence.identity, occurrence.window, group, lent)
+            )
+            said.update(of_chunk(handled, group))
+
+        return await marks.run(call) or said
+
+    def _of_group(self, said: Mapping[str, BaseException | Outcome], attempts: Mapping[str, int]) -> dict[str, Outcome]:
+        outcomes: dict[str, Outcome] = {}
+        for account, one in said.items():
+            if isinstance(one, Outcome):
+                outcomes[account] = one
+            elif isinstance(one, NotReported) and len(said) > 1:
+                # Only an account that stood alone is charged for what was not said of it.
+                outcomes[account] = UNTRIED
+            else:
+                outcomes[account] = self.tries.after(one, attempts[account], self.chance())
+        return outcomes
+
+
+class _Savepoints:
+    """One savepoint after another around the job's code; leaving one and entering the next is one round trip."""
+
+    def __init__(self, session: Session, role: str | None) -> None:
+        self._session = session
+        self._enter_role = f'; set local role "{role}"' if role else ""
+        self._leave_role = "set local role none; " if role else ""
+        self._prefix = f"matins_{secrets.token_hex(8)}"
+        self._number = 0
+
+    @property
+    def _name(self) -> str:
+        return f"{self._prefix}_{self._number}"
+
+    def _next(self) -> str:
+        self._number += 1
+        return f"savepoint {self._name}{self._enter_role}"
+
+    async def run(self, call: Callable[[], Awaitable[None]]) -> BaseException | None:
+        """Run `call` inside a savepoint of its own; give its error, with everything that it did undone, or None."""
+        if self._number == 0:
+            await self._session.execute(self._next())
+        name = self._name
+        try:
+            await call()
+            await self._session.execute(
+                "set constraints all immediate; set constraints all deferred; "
+                f"{self._leave_role}release savepoint {name}; {self._next()}"
+            )
+        except (Exception, SystemExit) as error:
+            if self._session.is_closed() or is_lost_connection(error):
+                raise
+            await self._undo(name, error)
+            return error
+        return None
+
+    async def _undo(self, name: str, error: BaseException) -> None:
+        try:
+            await self._session.execute(f"rollback to savepoint {name}; release savepoint {name}; {self._next()}")
+        except DatabaseError as lost:
+            # The job's code has ended the transaction: its savepoint is gone, and the rows' locks with it.
+            problem = f"the job's code ended the transaction ({type(error).__name__}: {error})"
+            raise CommitFailed(problem) from lost
+
+    async def finish(self) -> None:
+        """Leave the last savepoint, in which nothing was done, and give the role back."""
+        await self._session.execute(f"rollback to savepoint {self._name}; release savepoint {self._name}")
