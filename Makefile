@@ -55,6 +55,10 @@ demo: .venv/ready ## see a night of work, end to end, on this machine
 bench: .venv/benchmark ## measure, beside a peer
 	$(RUN)/python -m benchmarks
 
+.PHONY: schemas
+schemas: .venv/ready ## write the published JSON Schemas after a contract has changed on purpose
+	$(RUN)/python -m tests.support.publish_schemas
+
 .PHONY: lock
 lock: .venv/uv ## compile requirements/*.in into the lock files (UPGRADE=--upgrade renews all versions)
 	cd requirements && for name in bootstrap runtime development benchmark; do \

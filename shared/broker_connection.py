@@ -13,9 +13,9 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import aio_pika
 import anyio
 from aio_pika.abc import AbstractChannel, AbstractConnection, UnderlayConnection
+from aio_pika.connection import Connection, make_url
 from aio_pika.exceptions import (
     AMQPError,
     AuthenticationError,
@@ -63,13 +63,15 @@ async def open_connection(url: str, *, name: str, heartbeat: int, timeout: float
         raise BrokerUnavailable("the broker's address is not a URL") from None
     if address.scheme not in {"amqp", "amqps"} or not address.host:
         raise BrokerUnavailable("the broker's address must begin with amqp:// or amqps:// and name a host")
+    connection = Connection(make_url(address, heartbeat=heartbeat), client_properties={"connection_name": name})
     try:
-        return await aio_pika.connect(
-            address, heartbeat=heartbeat, client_properties={"connection_name": name}, timeout=timeout
-        )
+        await connection.connect(timeout=timeout)
     except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
+        # Or its finalizer would close it, in whatever loop is running by then.
+        await close_connection(connection)
         raise_if_cancelled(error)
         raise BrokerUnavailable(_reason(error, address, where, timeout)) from error
+    return connection
 
 
 def _reason(error: BaseException, address: URL, where: str, timeout: float) -> str:
@@ -98,6 +100,10 @@ def said(error: BaseException | None) -> str:
         return "closed"
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, ChannelInvalidStateError):
+        return "the channel is closed"
+    if isinstance(error, asyncio.CancelledError):
+        return "it went silent"
     text = [argument for argument in error.args if isinstance(argument, str) and argument]
     return text[-1] if text else type(error).__name__
 

@@ -14,7 +14,7 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from aio_pika.abc import AbstractChannel, AbstractConnection
@@ -57,9 +57,10 @@ class _Subscription:
 
 @dataclass(slots=True)
 class _QueueState:
-    """What is known of one queue: how it is consumed now, or why it is not."""
+    """What is known of one queue: how it is consumed now, or why it is not; `lock` is held while that is changed."""
 
     prefetch: int
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
     subscription: _Subscription | None = None
     problem: str | None = NOT_CONSUMED
 
@@ -115,8 +116,10 @@ class Consumer(Client):
         """Take no more messages; those that were taken can still be settled until `close`."""
         self._stopping = self._ended = True
         for queue, state in self._queues.items():
-            if state.subscription is not None:
-                await self._cancel(queue, state.subscription)
+            # A first message can be here before the consumer that it came for is known to be registered.
+            async with state.lock:
+                if state.subscription is not None:
+                    await self._cancel(queue, state.subscription)
 
     async def _use(self, connection: AbstractConnection) -> str:
         lost = Loss()
@@ -158,16 +161,17 @@ class Consumer(Client):
         async def take(message: DeliveredMessage) -> None:
             self._deliver(Delivery(queue, message))
 
-        try:
-            await lower.basic_qos(prefetch_count=state.prefetch, timeout=self._timeout)
-            await lower.basic_consume(queue, take, consumer_tag=subscription.tag, timeout=self._timeout)
-        except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-            raise_if_cancelled(error)
-            return _refusal(error)
-        state.subscription, state.problem = subscription, None
+        async with state.lock:
+            if self._stopping:
+                return NOT_CONSUMED
+            try:
+                await lower.basic_qos(prefetch_count=state.prefetch, timeout=self._timeout)
+                await lower.basic_consume(queue, take, consumer_tag=subscription.tag, timeout=self._timeout)
+            except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
+                raise_if_cancelled(error)
+                return _refusal(error)
+            state.subscription, state.problem = subscription, None
         _log.info("queue_consumed", queue=queue, prefetch=state.prefetch)
-        if self._stopping:
-            await self._cancel(queue, subscription)
         await subscription.lost.wait()
         # What is unsettled on this channel goes back; its holder finds that it cannot acknowledge any more.
         await close_channel(channel)

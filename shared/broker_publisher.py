@@ -75,7 +75,10 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """What a queue holds: messages that wait (those at a worker are not counted) and consumers that are registered."""
+    """What a queue holds: messages that wait (those at a worker are not counted) and consumers that are registered.
+
+    Both may be some milliseconds old: a queue has been seen empty just after it had confirmed a message.
+    """
 
     messages: int
     consumers: int

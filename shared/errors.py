@@ -7,6 +7,9 @@ from inspect import cleandoc
 class MatinsError(Exception):
     """Matins cannot go on."""
 
+    # What a process ends with that cannot go on for this reason: 2 for what was asked or set, 1 for all else.
+    exit_code = 1
+
     def __init__(self, message: str | None = None) -> None:
         """Take the message; without one, the class's docstring is the message."""
         super().__init__(message or cleandoc(type(self).__doc__ or type(self).__name__))

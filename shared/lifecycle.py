@@ -5,23 +5,21 @@ that, a blocked event loop included, ends with the process a few seconds later. 
 once: nothing is lost by it, since a crash is a step not taken. A part that dies takes the service with it, under its
 name.
 
-Signals are taken by handlers of the interpreter, not through the event loop, so that a blocked loop can't keep the
-second one waiting.
+Signals are taken by a thread, not through the event loop, so that a blocked loop can't keep the second one waiting.
 """
 
 import asyncio
 import contextlib
 import os
-import queue
 import select
 import signal
+import socket
 import sys
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from functools import cache
-from types import FrameType
 from typing import NoReturn, Self, TypeAlias
 
 import anyio
@@ -53,6 +51,9 @@ INTERRUPTED = 130
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LAST_RESORT_SECONDS = 5.0
 _BEAT_SECONDS = 1.0
+# Beside the numbers of signals, which are neither.
+_OVER = b"\x00"
+_DEADLINE = b"\xff"
 _log = logger(__name__)
 
 
@@ -116,16 +117,16 @@ async def run_service(
     stopping = Stopping()
     shown = health or Health()
     shown.part("drain", lambda: "stopping" if stopping.requested else None)
-    with _LastResort() as last_resort, _signals(stopping, grace_period, last_resort):
+    with _Watchman(stopping, grace_period) as watchman:
         try:
-            died = _serve(shown, health_address) or await _run_parts(start, stopping, grace_period, shown, last_resort)
+            died = _serve(shown, health_address) or await _run_parts(start, stopping, grace_period, shown, watchman)
         finally:
             shown.close()
             # Sending what is queued is bounded in time, and blocks.
             await anyio.to_thread.run_sync(telemetry.shutdown, abandon_on_cancel=True)
     if died:
         _log.error("service failed", name=name, **_blame(died[0], name))
-        return FAILED
+        return _exit_code(died[0])
     _log.info("service ended", name=name, reason=stopping.reason or "all its work is done")
     return CLEAN
 
@@ -151,7 +152,7 @@ def _serve(health: Health, address: tuple[str, int] | None) -> list[Exception]:
 
 
 async def _run_parts(
-    start: Start, stopping: Stopping, grace_period: timedelta, health: Health, last_resort: "_LastResort"
+    start: Start, stopping: Stopping, grace_period: timedelta, health: Health, watchman: "_Watchman"
 ) -> list[Exception]:
     """Run everything; return what died, then whether the drain took too long."""
     died: list[Exception] = []
@@ -161,7 +162,7 @@ async def _run_parts(
         await stopping.wait()
         grace = grace_period.total_seconds()
         _log.info("stopping", reason=stopping.reason, grace_period=grace)
-        last_resort.end_within(grace + _LAST_RESORT_SECONDS)
+        watchman.end_in_time()
         await clock.sleep(grace)
         overdue.append(PartDied("drain", f"not over within {grace:g} s; what still ran was cancelled"))
         group.cancel_scope.cancel()
@@ -195,71 +196,78 @@ def _leaves(failures: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
             yield failure
 
 
+def _exit_code(error: Exception) -> int:
+    """Give 2 where starting again cannot help, since it is what was set that is wrong; else 1."""
+    reason = error.__cause__ if isinstance(error, PartDied) and error.__cause__ is not None else error
+    return reason.exit_code if isinstance(reason, MatinsError) else FAILED
+
+
 def _blame(error: Exception, service: str) -> dict[str, str]:
     if isinstance(error, PartDied):
         return {"part": error.name, "reason": error.reason}
     return {"part": service, "reason": f"{type(error).__name__}: {error}"}
 
 
-class _LastResort:
-    """Ends the process from a thread of its own if it hasn't ended in time: the event loop may be what is stuck."""
+class _Watchman:
+    """Takes the signals and keeps the deadlines from a thread of its own: the event loop may be what is stuck.
 
-    def __init__(self) -> None:
-        # A queue of this kind may be put to by the handler of a signal, whatever the main thread was doing.
-        self._deadlines: queue.SimpleQueue[float | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._watch, name="last resort", daemon=True)
+    The interpreter writes each signal's number to a socket as it arrives, whatever the main thread is doing; its own
+    handlers run only between two steps of the main thread, which a blocked one never reaches.
+    """
+
+    def __init__(self, stopping: Stopping, grace_period: timedelta) -> None:
+        self._stopping = stopping
+        self._seconds = grace_period.total_seconds() + _LAST_RESORT_SECONDS
+        self._ends_at: float | None = None
+        self._heard, self._told = socket.socketpair()
+        self._told.settimeout(0)
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._watch, name="watchman", daemon=True)
+        self._before = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self._thread.start()
+        # Elsewhere than in the main thread there are no signals to take.
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                self._before.callback(signal.signal, number, signal.signal(number, lambda *_: None))
+            self._before.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(self._told.fileno()))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._deadlines.put(None)
+        self._before.close()
+        self._told.send(_OVER)
         self._thread.join()
+        self._told.close()
+        self._heard.close()
 
-    def end_within(self, seconds: float) -> None:
-        """Give the process `seconds` to end; the earliest such deadline counts."""
-        self._deadlines.put(clock.monotonic() + seconds)
+    def end_in_time(self) -> None:
+        """Give the process the grace period and a little more to end, unless it has been given that before."""
+        self._told.send(_DEADLINE)
 
     def _watch(self) -> None:
-        ends_at: float | None = None
+        signals = 0
         while True:
-            left = None if ends_at is None else max(0.0, ends_at - clock.monotonic())
+            left = None if self._ends_at is None else max(0.001, self._ends_at - clock.monotonic())
+            self._heard.settimeout(left)
             try:
-                told = self._deadlines.get(timeout=left)
-            except queue.Empty:
+                told = self._heard.recv(1)
+            except TimeoutError:
                 _end_at_once(FAILED, "service failed", part="drain", reason="even cancelling took too long")
-            if told is None:
+            if told == _OVER:
                 return
-            ends_at = told if ends_at is None else min(ends_at, told)
-
-
-@contextlib.contextmanager
-def _signals(stopping: Stopping, grace_period: timedelta, last_resort: _LastResort) -> Iterator[None]:
-    """Take the signals while the block lasts; outside the main thread there are none to take."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    received: list[int] = []
-
-    def receive(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        if len(received) > 1:
-            _end_at_once(INTERRUPTED, "ended at once", reason=f"a second signal, {signal.Signals(number).name}")
-        last_resort.end_within(grace_period.total_seconds() + _LAST_RESORT_SECONDS)
-        loop.call_soon_threadsafe(stopping.request, signal.Signals(number).name)
-
-    before = [(number, signal.signal(number, receive)) for number in _SIGNALS]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+            if told[0] in _SIGNALS:
+                signals += 1
+                name = signal.Signals(told[0]).name
+                if signals > 1:
+                    _end_at_once(INTERRUPTED, "ended at once", reason=f"a second signal, {name}")
+                self._loop.call_soon_threadsafe(self._stopping.request, name)
+            if (told == _DEADLINE or told[0] in _SIGNALS) and self._ends_at is None:
+                self._ends_at = clock.monotonic() + self._seconds
 
 
 def _end_at_once(code: int, event: str, **values: str) -> NoReturn:
-    # Whoever reads the lines may be what is stuck, and a write may be what the signal interrupted.
+    # Whoever reads the lines may be what is stuck.
     with contextlib.suppress(Exception):
         if select.select([], [sys.stdout.fileno()], [], 0)[1]:
             _log.error(event, **values)

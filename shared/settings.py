@@ -92,7 +92,7 @@ def _address(text: str) -> tuple[str, int]:
 
 def _setting(read: Callable[[str], Any], default: str | None, meaning: str, *, secret: bool = False) -> Any:
     metadata = {"read": read, "default": default, "meaning": meaning, "secret": secret}
-    return field(metadata=metadata)
+    return field(metadata=metadata, repr=not secret)
 
 
 _POSTGRES_URL = _matching(r"postgres(ql)?://\S+", "postgresql://USER:PASSWORD@HOST:PORT/DATABASE")

@@ -34,6 +34,8 @@ _log = logs.logger(__name__)
 class StartRefused(MatinsError):
     """The process must not start here; no waiting mends it."""
 
+    exit_code = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

@@ -150,14 +150,16 @@ class Reception:
 
     async def handle_odd(self) -> None:
         """Park what nobody can read; hand on, uncharged, what another worker can do."""
-        async for delivery, reason in self.set_aside:
-            _log.warning(
-                "message not for this worker", queue=delivery.queue, message=delivery.message_id, reason=reason
-            )
-            if reason.startswith("unreadable"):
-                await delivery.reject(requeue=False)
-            else:
-                await hand_back(self.sender, delivery, self.queues[delivery.queue], wait=HAND_BACK_SECONDS)
+        with self.set_aside:
+            async for delivery, reason in self.set_aside:
+                await self._handle_odd_one(delivery, reason)
+
+    async def _handle_odd_one(self, delivery: Delivery, reason: str) -> None:
+        _log.warning("message not for this worker", queue=delivery.queue, message=delivery.message_id, reason=reason)
+        if reason.startswith("unreadable"):
+            await delivery.reject(requeue=False)
+        else:
+            await hand_back(self.sender, delivery, self.queues[delivery.queue], wait=HAND_BACK_SECONDS)
 
     def take_started(self) -> dict[str, datetime]:
         """Give, by queue, the latest publish time among the messages taken, for the heartbeat."""
@@ -167,6 +169,8 @@ class Reception:
         """Let every slot end once it has seen what waits."""
         for desk in self.desks.values():
             desk.incoming.close()
+            # Each slot reads a clone of its own.
+            desk.waiting.close()
         self.odd.close()
 
 

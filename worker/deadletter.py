@@ -46,16 +46,20 @@ class DeadLetters:
 
     async def work(self, stopping: Stopping) -> None:
         """Account for what comes, until closed; what is left when the drain begins goes back to its queue."""
-        async for delivery in self.waiting:
-            while not stopping.requested:
-                try:
-                    await self.account_for(delivery)
-                    break
-                except Exception as error:
-                    if not is_transient(error):
-                        raise
-                    _log.warning("dead letter will be tried again", reason=str(error))
-                await clock.sleep(PAUSE_SECONDS)
+        with self.waiting:
+            async for delivery in self.waiting:
+                while not stopping.requested and not await self._try(delivery):
+                    await clock.sleep(PAUSE_SECONDS)
+
+    async def _try(self, delivery: Delivery) -> bool:
+        try:
+            await self.account_for(delivery)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            _log.warning("dead letter will be tried again", reason=str(error))
+            return False
+        return True
 
     def close(self) -> None:
         """Let `work` end."""

@@ -139,6 +139,8 @@ class Handling:
             generation=parcels[0].message.generation,
             isolated=parcels[0].suspect,
         ) as span:
+            # What a copy of a message finds unless there is something to tell.
+            span.set(outcome="settled")
             if isinstance(self.runner, OutsideRunner):
                 await self._outside(self.runner, parcels[0], occurrence, span)
             else:

@@ -1,31 +1,28 @@
-"""Publishing and consuming on a real broker, while queues and connections come and go."""
-
-from dataclasses import replace
-from urllib.parse import quote
+"""Publishing on a real broker, while queues and connections come and go."""
 
 import anyio
 import pytest
 
 from examples.servers.find import Broker
 from schemas.message import MAXIMUM_BYTES
-from shared.broker import MessageTooLarge, PublishFailed, QueueDepth, declare_topology
+from shared.broker import MessageTooLarge, Publisher, PublishFailed, QueueDepth, declare_topology
 from shared.topology import Topology
 from tests.support.broker import (
-    BODY,
     QUEUE,
     TIMEOUT,
     Inbox,
     administrator,
     consumer_of,
     consuming,
-    manage,
+    drop_connections,
+    known_connections,
     outgoing,
     publisher_of,
     publishing,
     send,
     topology_of,
     until,
-    virtual_host_of,
+    until_depth,
 )
 
 NOBODY = "amqp://127.0.0.1:1"
@@ -36,65 +33,6 @@ async def topology(broker_url: str, prefix: str) -> Topology:
     made = topology_of(prefix, queues=frozenset({QUEUE, "other"}))
     await declare_topology(broker_url, made, timeout=TIMEOUT)
     return made
-
-
-async def known_connections(broker: Broker, url: str, purpose: str) -> list[str]:
-    """Wait until the management knows of the connections of one purpose; give what it calls them."""
-    path = f"/api/vhosts/{virtual_host_of(url)}/connections"
-    names: list[str] = []
-    with anyio.fail_after(TIMEOUT * 3):
-        while not names:
-            known = await anyio.to_thread.run_sync(manage, broker, "GET", path)
-            names = [
-                connection["name"]
-                for connection in known
-                if connection.get("client_properties", {}).get("connection_name") == f"matins test {purpose}"
-            ]
-    return names
-
-
-async def drop_connections(broker: Broker, url: str, purpose: str) -> None:
-    """Have the broker drop the connections of one purpose."""
-    for name in await known_connections(broker, url, purpose):
-        await anyio.to_thread.run_sync(manage, broker, "DELETE", f"/api/connections/{quote(name, safe='')}")
-
-
-async def test_what_is_published_is_delivered_as_it_was(broker_url: str, topology: Topology) -> None:
-    message = replace(outgoing(topology), headers={"traceparent": "00-1-2-01"})
-    async with publishing(broker_url) as publisher, consuming(broker_url, topology.work_queue(QUEUE)) as (_, inbox):
-        await send(publisher, message)
-        delivery = await inbox.take()
-        assert (delivery.queue, delivery.routing_key) == (topology.work_queue(QUEUE), QUEUE)
-        assert (delivery.body, delivery.message_id) == (BODY, message.message_id)
-        assert (delivery.kind, delivery.correlation_id) == (message.kind, message.correlation_id)
-        assert (delivery.content_type, delivery.content_encoding) == ("application/json", None)
-        assert delivery.headers["traceparent"] == "00-1-2-01"
-        assert delivery.timestamp is not None
-        assert (delivery.redelivered, delivery.delivery_count) == (False, 0)
-        assert await delivery.ack()
-
-
-async def test_a_delivery_is_settled_once(broker_url: str, topology: Topology) -> None:
-    async with publishing(broker_url) as publisher, consuming(broker_url, topology.work_queue(QUEUE)) as (_, inbox):
-        await send(publisher, outgoing(topology))
-        delivery = await inbox.take()
-        assert await delivery.ack()
-        assert not await delivery.ack()
-        assert not await delivery.reject(requeue=True)
-        await send(publisher, outgoing(topology))
-        assert await (await inbox.take()).ack()
-
-
-async def test_a_prefetch_bounds_what_is_taken(broker_url: str, topology: Topology) -> None:
-    name = topology.work_queue(QUEUE)
-    async with publishing(broker_url) as publisher, consuming(broker_url, name, prefetch=2) as (_, inbox):
-        assert await publisher.publish_many([outgoing(topology) for _ in range(5)]) == [None] * 5
-        held = [await inbox.take(), await inbox.take()]
-        assert await publisher.queue_depth(name) == QueueDepth(messages=3, consumers=1)
-        assert inbox.empty()
-        for _ in range(3):
-            assert await held.pop().ack()
-            held.append(await inbox.take())
 
 
 async def test_a_batch_says_for_each_message_how_it_ended(broker_url: str, topology: Topology) -> None:
@@ -116,7 +54,7 @@ async def test_a_batch_says_for_each_message_how_it_ended(broker_url: str, topol
         ]
         assert [outcome.ambiguous for outcome in outcomes if outcome is not None] == [False, False]
         assert str(outcomes[1]) == f"exchange {topology.work_exchange} has no queue for 'nowhere'; run migrate"
-        assert await publisher.queue_depth(topology.work_queue(QUEUE)) == QueueDepth(messages=2, consumers=0)
+        await until_depth(publisher, topology.work_queue(QUEUE), 2)
         assert await publisher.publish_many([]) == []
 
 
@@ -155,7 +93,7 @@ async def test_publishes_of_all_callers_share_one_bound(broker_url: str, topolog
         for _ in range(20):
             group.start_soon(publisher.publish_many, [outgoing(topology) for _ in range(50)])
     async with publishing(broker_url) as publisher:
-        assert await publisher.queue_depth(topology.work_queue(QUEUE)) == QueueDepth(messages=1000, consumers=0)
+        await until_depth(publisher, topology.work_queue(QUEUE), 1000)
 
 
 async def test_without_a_broker_a_publish_fails_unsent_within_its_deadline(prefix: str) -> None:
@@ -187,60 +125,21 @@ async def test_a_queue_that_is_not_there_gives_no_depth_and_harms_no_other(broke
         assert publisher.ready
 
 
-async def test_a_secret_that_was_changed_is_read_at_the_next_connect(broker_url: str, topology: Topology) -> None:
-    addresses = iter([NOBODY])
-    publisher = publisher_of(broker_url)
-    publisher._url = lambda: next(addresses, broker_url)  # noqa: SLF001 - stands for a file that changes
+async def test_an_address_that_was_changed_is_read_at_the_next_connect(broker_url: str, topology: Topology) -> None:
+    addresses = iter(["", NOBODY])
+
+    def url() -> str:
+        if (address := next(addresses, broker_url)) == "":
+            raise OSError("no such file")
+        return address
+
+    publisher = Publisher(url, name="matins test publish", heartbeat=10, timeout=TIMEOUT)
     async with anyio.create_task_group() as group:
         await group.start(publisher.run)
-        assert publisher.problem is not None
+        assert publisher.problem == "the broker's address cannot be read: no such file"
+        await until(lambda: "Connection refused" in (publisher.problem or ""))
         await send(publisher, outgoing(topology))
         await publisher.close()
-
-
-async def test_a_deleted_queue_is_named_and_consumed_again_once_it_is_made(broker_url: str, topology: Topology) -> None:
-    names = (topology.work_queue(QUEUE), topology.work_queue("other"))
-    async with publishing(broker_url) as publisher, consuming(broker_url, *names) as (consumer, inbox):
-        await until(lambda: consumer.ready)
-        async with administrator(broker_url) as channel:
-            await channel.queue_delete(names[0])
-        await until(lambda: "does not exist" in (consumer.problem or ""))
-        assert consumer.problem == f"queue {names[0]}: it does not exist; run migrate"
-        await send(publisher, outgoing(topology, key="other"))
-        assert await (await inbox.take()).ack()
-        await declare_topology(broker_url, topology, timeout=TIMEOUT)
-        await until(lambda: consumer.ready)
-        await send(publisher, outgoing(topology))
-        delivery = await inbox.take()
-        assert delivery.queue == names[0]
-        assert await delivery.ack()
-
-
-async def test_a_consumer_that_starts_before_its_queue_is_made_gets_there(broker_url: str, prefix: str) -> None:
-    topology = topology_of(prefix)
-    async with consuming(broker_url, topology.work_queue(QUEUE)) as (consumer, inbox):
-        await until(lambda: "run migrate" in (consumer.problem or ""))
-        await declare_topology(broker_url, topology, timeout=TIMEOUT)
-        async with publishing(broker_url) as publisher:
-            await send(publisher, outgoing(topology))
-        assert await (await inbox.take()).ack()
-
-
-async def test_a_lost_connection_leaves_the_work_alone_and_the_message_comes_again(
-    broker: Broker, broker_url: str, topology: Topology
-) -> None:
-    name = topology.work_queue(QUEUE)
-    async with publishing(broker_url) as publisher, consuming(broker_url, name) as (consumer, inbox):
-        await send(publisher, outgoing(topology))
-        first = await inbox.take()
-        await drop_connections(broker, broker_url, "consume")
-        again = await inbox.take()
-        assert again.message_id == first.message_id
-        assert again.redelivered
-        assert not await first.ack()
-        assert not await first.reject(requeue=True)
-        assert await again.ack()
-        await until(lambda: consumer.ready)
 
 
 async def test_a_publisher_whose_connection_was_dropped_publishes_again(
@@ -252,59 +151,6 @@ async def test_a_publisher_whose_connection_was_dropped_publishes_again(
         assert "connection is lost" in (publisher.problem or "")
         await send(publisher, outgoing(topology))
         assert publisher.ready
-
-
-async def test_a_stale_ack_closes_one_channel_and_no_more(broker_url: str, topology: Topology) -> None:
-    names = (topology.work_queue(QUEUE), topology.work_queue("other"))
-    async with publishing(broker_url) as publisher, consuming(broker_url, *names) as (consumer, inbox):
-        await until(lambda: consumer.ready)
-        for key in (QUEUE, "other"):
-            await send(publisher, outgoing(topology, key=key))
-        deliveries = {delivery.queue: delivery for delivery in [await inbox.take(), await inbox.take()]}
-        # The same delivery twice on the wire, as nothing here sends it: the broker closes the channel.
-        message = deliveries[names[0]]._message  # noqa: SLF001 - breaks the protocol on purpose
-        assert message.delivery_tag is not None
-        await message.channel.basic_ack(message.delivery_tag)
-        await message.channel.basic_ack(message.delivery_tag)
-        await until(lambda: not consumer.ready)
-        assert f"queue {names[0]}: its channel is lost: PRECONDITION_FAILED" in (consumer.problem or "")
-        assert await deliveries[names[1]].ack()
-        await until(lambda: consumer.ready)
-
-
-async def test_after_stop_no_more_is_taken_and_what_was_taken_can_be_settled(
-    broker_url: str, topology: Topology
-) -> None:
-    name = topology.work_queue(QUEUE)
-    async with publishing(broker_url) as publisher:
-        async with consuming(broker_url, name) as (consumer, inbox):
-            await send(publisher, outgoing(topology))
-            delivery = await inbox.take()
-            await consumer.stop_consuming()
-            assert consumer.problem == "consuming has been stopped"
-            await send(publisher, outgoing(topology))
-            depth = await publisher.queue_depth(name)
-            assert depth is not None
-            assert depth.messages == 1
-            assert await delivery.ack()
-        assert inbox.empty()
-        async with consuming(broker_url, name) as (_, inbox):
-            delivery = await inbox.take()
-            assert not delivery.redelivered
-            assert await delivery.ack()
-
-
-async def test_closing_gives_back_what_is_unsettled(broker_url: str, topology: Topology) -> None:
-    name = topology.work_queue(QUEUE)
-    async with publishing(broker_url) as publisher:
-        await send(publisher, outgoing(topology))
-        async with consuming(broker_url, name) as (_, inbox):
-            unsettled = await inbox.take()
-        assert not await unsettled.ack()
-        async with consuming(broker_url, name) as (_, inbox):
-            delivery = await inbox.take()
-            assert delivery.redelivered
-            assert await delivery.ack()
 
 
 async def test_connections_carry_their_names(broker: Broker, broker_url: str, topology: Topology) -> None:

@@ -9,7 +9,18 @@ from examples.servers.server import BrokerServer
 from shared import clock
 from shared.broker import Consumer, Publisher, PublishFailed, declare_topology
 from shared.topology import Topology
-from tests.support.broker import QUEUE, TIMEOUT, Inbox, consuming, outgoing, publishing, send, topology_of, until
+from tests.support.broker import (
+    QUEUE,
+    TIMEOUT,
+    Inbox,
+    consuming,
+    outgoing,
+    publishing,
+    send,
+    topology_of,
+    until,
+    until_depth,
+)
 
 pytestmark = pytest.mark.drill
 
@@ -55,9 +66,7 @@ async def test_a_stopped_broker_fails_publishes_within_their_deadline_and_serves
         await asyncio.to_thread(throwaway_rabbit.start)
         await publish_until_confirmed(publisher, topology)
         assert publisher.ready
-        depth = await publisher.queue_depth(topology.work_queue(QUEUE))
-        assert depth is not None
-        assert depth.messages >= 2
+        await until_depth(publisher, topology.work_queue(QUEUE), 2)
 
 
 async def test_a_killed_broker_delivers_again_what_was_unsettled_when_it_is_back(

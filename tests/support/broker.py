@@ -120,6 +120,13 @@ async def until(condition: Callable[[], bool]) -> None:
             await clock.sleep(0.02)
 
 
+async def until_depth(publisher: Publisher, queue: str, messages: int) -> None:
+    """Look into a queue until it holds at least so many messages; a look may be older than the last confirm."""
+    with anyio.fail_after(SECONDS):
+        while (depth := await publisher.queue_depth(queue)) is None or depth.messages < messages:
+            await clock.sleep(0.02)
+
+
 @asynccontextmanager
 async def administrator(url: str) -> AsyncIterator[AbstractChannel]:
     """Have a channel of a person who interferes."""
@@ -131,6 +138,29 @@ def manage(broker: Broker, method: str, path: str, body: object = None) -> Any:
     """Call the management interface, which these tests cannot do without."""
     assert broker.management_url is not None, "these tests need the management interface"
     return management(broker.management_url, method, path, body)
+
+
+async def known_connections(broker: Broker, url: str, purpose: str) -> list[str]:
+    """Wait until the management knows of the connections of one purpose; give what it calls them."""
+    path = f"/api/vhosts/{virtual_host_of(url)}/connections"
+    names: list[str] = []
+    with anyio.fail_after(SECONDS):
+        while not names:
+            known = await anyio.to_thread.run_sync(manage, broker, "GET", path)
+            names = [
+                connection["name"]
+                for connection in known
+                if connection.get("client_properties", {}).get("connection_name") == f"matins test {purpose}"
+            ]
+    return names
+
+
+async def drop_connections(broker: Broker, url: str, purpose: str) -> None:
+    """Have the broker drop the connections of one purpose."""
+    for name in await known_connections(broker, url, purpose):
+        await anyio.to_thread.run_sync(
+            manage, broker, "DELETE", f"/api/connections/{urllib.parse.quote(name, safe='')}"
+        )
 
 
 def virtual_host_of(url: str) -> str:

@@ -1,0 +1,166 @@
+"""What a person reads: tables, instants in UTC and in a chosen zone, and the progress of long work.
+
+On a terminal rich draws; elsewhere the same is plain text, a line for each row, for a log or for `grep`.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from shared import clock
+from shared.masking import plain
+from shared.zones import UTC_NAME, find_zone
+
+QUIET_SECONDS = 10.0
+LONGEST_CELL = 200
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_STYLES = {
+    "succeeded": "green",
+    "ok": "green",
+    "partial": "yellow",
+    "warn": "yellow",
+    "late": "yellow",
+    "failed": "red",
+    "fail": "red",
+    "dead": "red",
+    "missed": "red",
+    "overdue": "red",
+    "running": "cyan",
+    "claimed": "cyan",
+    "expected": "dim",
+    "skipped": "dim",
+    "coalesced": "dim",
+}
+
+Advance = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Writes instants in UTC and, when a zone is chosen, in that zone beside it."""
+
+    zone: str = UTC_NAME
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown zone. Raises DeclarationError."""
+        find_zone(self.zone)
+
+    def show(self, instant: datetime | None) -> str:
+        """Write an aware instant, `-` for none: `2026-08-25 02:00:00Z`, and `(04:00:00 CEST)` for a zone's."""
+        if instant is None:
+            return "-"
+        utc = instant.astimezone(UTC)
+        written = f"{utc:%Y-%m-%d %H:%M:%S}Z"
+        if self.zone == UTC_NAME:
+            return written
+        local = instant.astimezone(find_zone(self.zone))
+        form = "%H:%M:%S %Z" if local.date() == utc.date() else "%Y-%m-%d %H:%M:%S %Z"
+        return f"{written} ({local.strftime(form)})"
+
+
+def show_seconds(seconds: float | None) -> str:
+    """Write a duration for a person: `0.4s`, `42s`, `3m 20s`, `1h 02m`, `2d 3h`; `-` for none."""
+    if seconds is None:
+        return "-"
+    whole = round(abs(seconds))
+    if abs(seconds) < 10:  # noqa: PLR2004 - below ten seconds a tenth is worth reading
+        return f"{seconds:.1f}s"
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m {whole % _MINUTE:02}s"
+    if whole < _DAY:
+        return f"{whole // _HOUR}h {whole % _HOUR // _MINUTE:02}m"
+    return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
+
+
+def show_value(value: object) -> str:
+    """Write a cell: `-` for nothing, one line, no secrets or control characters."""
+    if value is None or value == "":
+        return "-"
+    return plain(str(value).replace("\n", " "), LONGEST_CELL)
+
+
+def print_line(text: str = "", style: str = "") -> None:
+    """Print a line to standard output; `style` shows on a terminal only."""
+    Console(file=sys.stdout, soft_wrap=True, highlight=False).print(Text(plain(text), style))
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "none") -> None:
+    """Print rows under headings; a table without rows says `empty`."""
+    cells = [[show_value(value) for value in row] for row in rows]
+    console = Console(file=sys.stdout, highlight=False)
+    if title:
+        print_line(title, "bold")
+    if not cells:
+        print_line(f"  {empty}")
+    elif console.is_terminal:
+        console.print(_drawn(headings, cells))
+    else:
+        for line in _aligned([list(headings), *cells]):
+            sys.stdout.write(f"  {line}\n")
+    if title:
+        print_line()
+
+
+def _drawn(headings: Sequence[str], cells: list[list[str]]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(value, _STYLES.get(value, "")) for value in row))
+    return table
+
+
+def _aligned(lines: list[list[str]]) -> Iterator[str]:
+    widths = [max(len(value) for value in column) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True)).rstrip()
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Advance]:
+    """Show on standard error how far long work is: call the result with what is done, the total and a note.
+
+    A terminal gets a bar; anything else a line at each new note, and every few seconds.
+    """
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield _Lines(title)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(plain(title), total=None, note="")
+        yield lambda done, total, note: bar.update(task, completed=done, total=total or None, note=plain(note))
+
+
+class _Lines:
+    """Progress where no bar can be drawn."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._note = ""
+        self._next_at = 0.0
+
+    def __call__(self, done: int, total: int, note: str) -> None:
+        now = clock.monotonic()
+        if note == self._note and now < self._next_at:
+            return
+        self._note, self._next_at = note, now + QUIET_SECONDS
+        sys.stderr.write(plain(f"{self._title}: {done} of {total} accounts, {note}") + "\n")
+        sys.stderr.flush()

@@ -1,0 +1,152 @@
+from datetime import timedelta
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from shared.calls import AccountCall
+from shared.declaration import FaultyDeclaration, collecting_faults
+from shared.definition import definition_of, fingerprint
+from shared.errors import MatinsError
+from shared.job import (
+    Backoff,
+    Cron,
+    Decisions,
+    GeneratedAccounts,
+    Job,
+    Outside,
+    PerAccount,
+    SetBased,
+    SqlAccounts,
+    hours,
+    minutes,
+    seconds,
+)
+from shared.load import load_jobs
+from shared.packages import AmbiguousPackage, check_packages
+from tests.support.ledger import DECISIONS, job_with
+
+
+async def handler(call: AccountCall) -> None:
+    """Do nothing."""
+
+
+def test_a_missing_decision_prints_a_block_to_paste() -> None:
+    with pytest.raises(FaultyDeclaration) as caught:
+        Decisions(catch_up="latest", catch_up_within=hours(1), start_within=minutes(1))  # type: ignore[call-arg]  # the mistake under test
+    told = str(caught.value)
+    assert told.startswith("overlap, finish_within: must be decided")
+    assert "decisions=Decisions(\n    catch_up=" in told
+    with pytest.raises(FaultyDeclaration, match="decisions=Decisions"):
+        Job("a", Cron("0 2 * * *"), SqlAccounts("select 1"), PerAccount(handler))  # type: ignore[call-arg]  # the mistake under test
+
+
+def test_all_faults_of_a_job_are_told_at_once_with_their_places() -> None:
+    with collecting_faults():
+        job = Job(
+            "Invoice Run",
+            schedule=Cron("99 * * * *", zone="Europe/Berlin"),
+            accounts=SqlAccounts("", page_size=0),
+            handler=SetBased("no reference", role="x; drop", chunk_size=5000, timeout=hours(2)),
+            decisions=Decisions(
+                catch_up="all",  # type: ignore[arg-type]  # the mistake under test
+                catch_up_within=seconds(0),
+                overlap="skip",
+                start_within=5,  # type: ignore[arg-type]  # the mistake under test
+                finish_within=hours(1),
+            ),
+            max_tries=0,
+            backoff=Backoff(jitter=2),
+            partial_ok=1.5,
+            queue="a b",
+            on_finish_within="explode",  # type: ignore[arg-type]  # the mistake under test
+        )
+    told = "\n".join(str(fault) for fault in job.faults)
+    for part in (
+        "job 'Invoice Run': name:",
+        "schedule",
+        "page_size",
+        "query",
+        "handler: handler: is 'no reference'; valid: \"package.module:function\"",
+        "handler: role",
+        "handler: chunk_size",
+        "handler: timeout",
+        'decisions: catch_up: is \'all\'; valid: "latest" | "skip"',
+        "decisions: catch_up_within",
+        "decisions: start_within: is 5",
+        "max_tries",
+        "backoff: jitter",
+        "partial_ok",
+        "queue",
+        'on_finish_within: is \'explode\'; valid: "alert" | "stop"',
+    ):
+        assert part in told
+
+
+@pytest.mark.parametrize("wrong", [lambda: None, "a.b", "a:b:c", "a b:c", 5])
+def test_a_handler_that_cannot_be_called_with_the_call_is_refused(wrong: object) -> None:
+    with pytest.raises(FaultyDeclaration, match="handler"):
+        PerAccount(wrong)  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_parts_of_the_wrong_kind_are_named_with_the_right_ones() -> None:
+    with pytest.raises(FaultyDeclaration, match=r"handler: is .*PerAccount\(…\) \| SetBased\(…\) \| Outside\(…\)"):
+        job_with(handler)  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_a_definition_tells_two_declarations_apart_and_the_same_one_not() -> None:
+    first = fingerprint(definition_of(job_with(PerAccount(handler))))
+    assert first == fingerprint(definition_of(job_with(PerAccount(handler))))
+    assert first != fingerprint(definition_of(job_with(PerAccount(handler), max_tries=9)))
+    assert first != fingerprint(definition_of(job_with(Outside("a.b:c", key_valid_for=hours(1)))))
+    assert definition_of(job_with(PerAccount(handler)))["decisions"]["catch_up_within"] == 72_000
+
+
+def test_modules_are_loaded_with_every_fault_and_the_sound_jobs_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = dedent(
+        """
+        from shared.job import Cron, Decisions, Job, PerAccount, SqlAccounts, hours, minutes
+        D = Decisions(catch_up="latest", catch_up_within=hours(1), overlap="skip", start_within=minutes(1),
+                      finish_within=hours(1))
+        def job(name, cron="0 2 * * *"):
+            return Job(name, Cron(cron), SqlAccounts("select 1"), PerAccount("a.b:c"), D)
+        """
+    )
+    (tmp_path / "sound_module.py").write_text(good + 'jobs = [job("one"), job("two", "61 * * * *"), job("one")]')
+    (tmp_path / "broken_module.py").write_text("raise SystemExit(3)")
+    (tmp_path / "empty_module.py").write_text("")
+    (tmp_path / "wrong_module.py").write_text(good + 'jobs = [job("three"), 5]')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    loaded = load_jobs(["sound_module", "broken_module", "empty_module", "wrong_module", "absent_module"])
+    assert set(loaded.jobs) == {"three"}
+    assert loaded.quarantined == ("one", "two")
+    told = [str(fault) for fault in loaded.faults]
+    assert any("sound_module: job 'two': schedule" in line for line in told)
+    assert any("second job named 'one'" in line for line in told)
+    assert any("broken_module: cannot be imported: SystemExit: 3" in line for line in told)
+    assert any("empty_module: has no list named `jobs`" in line for line in told)
+    assert any("wrong_module: `jobs` holds 5" in line for line in told)
+    assert any("absent_module: cannot be imported" in line for line in told)
+    with pytest.raises(FaultyDeclaration):
+        loaded.refuse_faults()
+
+
+def test_a_second_package_of_our_name_is_refused_naming_both_places(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    check_packages([str(tmp_path)])
+    (tmp_path / "shared" / "__init__.py").write_text("")
+    with pytest.raises(AmbiguousPackage) as caught:
+        check_packages([str(tmp_path)])
+    assert str(tmp_path / "shared") in str(caught.value)
+    assert isinstance(caught.value, MatinsError)
+
+
+def test_generated_accounts_and_backoff_check_their_numbers() -> None:
+    with pytest.raises(FaultyDeclaration, match="page_size: is 20000"):
+        GeneratedAccounts("a.b:c", page_size=20_000)
+    with pytest.raises(FaultyDeclaration, match="factor"):
+        Backoff(factor=0)
+    assert Backoff().first == timedelta(seconds=5)
+    assert DECISIONS.faults == ()

@@ -1,0 +1,85 @@
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.settings import FaultySettings, load_settings, setting_rows
+
+GOOD = {
+    "MATINS_ENVIRONMENT": "test",
+    "MATINS_JOBS": "billing.jobs, reports",
+    "MATINS_DATABASE_URL": "postgresql://user:secret@localhost/db",
+    "MATINS_BROKER_URL": "amqp://user:secret@localhost/",
+    "PATH": "/usr/bin",
+    "OTEL_SERVICE_NAME": "kept",
+}
+
+
+def test_defaults_and_types() -> None:
+    settings = load_settings(GOOD)
+    assert settings.jobs == ("billing.jobs", "reports")
+    assert settings.claim_lease == timedelta(seconds=30)
+    assert settings.delays == (1, 5, 30, 120, 600, 3600)
+    assert settings.otel == {"OTEL_SERVICE_NAME": "kept"}
+
+
+def test_every_fault_is_told_at_once_with_its_valid_values() -> None:
+    faulty = {
+        "MATINS_ENVIRONMENT": "Production!",
+        "MATINS_CLAIM_LEASE": "5",
+        "MATINS_PREFETCH": "0",
+        "MATINS_MAX_CRASHES": "-1",
+        "MATINS_SUCCESS_SAMPLING": "true",
+        "MATINS_DELAYS": "5,1",
+        "MATINS_TICK_INTERVALL": "1s",
+        "TRIGER_MATINS": "1",
+        "MATIN_PREFETCH": "8",
+        "MATINS_DATABASE_URL": "mysql://user:secret@host/db",
+        "MATINS_HEALTH_ADDRESS": "8080",
+    }
+    with pytest.raises(FaultySettings) as caught:
+        load_settings(faulty)
+    told = str(caught.value)
+    for part in (
+        "MATINS_ENVIRONMENT is 'Production!'",
+        "MATINS_CLAIM_LEASE is '5': valid is a duration",
+        "MATINS_PREFETCH is '0': valid is a whole number from 1",
+        "MATINS_MAX_CRASHES is '-1'",
+        "MATINS_SUCCESS_SAMPLING is 'true'",
+        "MATINS_DELAYS is '5,1'",
+        "MATINS_TICK_INTERVALL is not a setting; did you mean MATINS_TICK_INTERVAL?",
+        "MATIN_PREFETCH is not a setting; did you mean MATINS_PREFETCH?",
+        "MATINS_JOBS is not set",
+        "MATINS_BROKER_URL (or MATINS_BROKER_URL_FILE) is not set",
+        "MATINS_HEALTH_ADDRESS is '8080': valid is HOST:PORT",
+    ):
+        assert part in told
+    assert "secret" not in told
+
+
+def test_what_a_command_does_not_need_may_be_left_out_and_must_still_be_valid() -> None:
+    settings = load_settings({"MATINS_JOBS": "reports"}, need=frozenset({"jobs"}))
+    assert (settings.jobs, settings.environment) == (("reports",), "")
+    with pytest.raises(FaultySettings, match="MATINS_ENVIRONMENT"):
+        load_settings({"MATINS_JOBS": "reports", "MATINS_ENVIRONMENT": "X"}, need=frozenset({"jobs"}))
+
+
+def test_a_secret_in_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text("amqp://first@host/\n")
+    sources = {name: value for name, value in GOOD.items() if name != "MATINS_BROKER_URL"}
+    settings = load_settings(sources | {"MATINS_BROKER_URL_FILE": str(file)})
+    assert settings.secret("broker_url") == "amqp://first@host/"
+    file.write_text("amqp://second@host/")
+    assert settings.secret("broker_url") == "amqp://second@host/"
+    file.unlink()
+    with pytest.raises(FaultySettings, match="MATINS_BROKER_URL_FILE: FileNotFoundError"):
+        settings.secret("broker_url")
+
+
+def test_no_secret_is_shown() -> None:
+    assert "secret" not in repr(load_settings(GOOD))
+
+
+def test_every_setting_has_a_meaning() -> None:
+    assert [variable for variable, _, meaning in setting_rows() if not meaning.endswith((".", "?"))] == []
