@@ -257,9 +257,11 @@ class Client(ABC):
             await clock.sleep(random.uniform(SHORTEST_PAUSE, longest))  # noqa: S311 - spreads load, guards nothing
 
     async def _connect_and_use(self) -> str:
-        connection = await open_connection(
-            self._url(), name=self._name, heartbeat=self._heartbeat, timeout=self._timeout
-        )
+        try:
+            url = self._url()
+        except (MatinsError, OSError) as error:
+            raise BrokerUnavailable(f"the broker's address cannot be read: {error}") from error
+        connection = await open_connection(url, name=self._name, heartbeat=self._heartbeat, timeout=self._timeout)
         try:
             return await self._use(connection)
         finally:

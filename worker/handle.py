@@ -8,6 +8,8 @@ healthy message would be dead-lettered within milliseconds while another worker 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import anyio
+
 from schemas.message import WorkMessage
 from shared.broker import Delivery
 from shared.errors import MatinsError
@@ -26,8 +28,10 @@ from worker.tell import Teller
 from worker.transaction import Batch, CommitFailed, Ran, Runner
 
 START_ALONE = statement("worker", "start_alone")
+UNDO_START = statement("worker", "undo_start")
 READ_MISSED = statement("worker", "read_missed")
 BUSY_SECONDS = 1.0
+UNDO_SECONDS = 2.0
 _log = logger(__name__)
 
 
@@ -39,12 +43,13 @@ class GivenUp(MatinsError):
     """The message was rejected to the dead letters, and must not be acknowledged."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parcel:
-    """A delivery and the message read from it."""
+    """A delivery and the message read from it; `start_committed` once this process has counted its start."""
 
     delivery: Delivery
     message: WorkMessage
+    start_committed: bool = False
 
     @property
     def suspect(self) -> bool:
@@ -90,9 +95,7 @@ class Handling:
             elif len(first.accounts) > 1:
                 await self._hand_on(parcels[0], occurrence, first.accounts, wait=0, isolated=True)
             else:
-                async with self.gate.alone():
-                    await self._start_alone(parcels[0], occurrence)
-                    await self._execute(parcels, occurrence)
+                await self._alone(parcels[0], occurrence)
         except GivenUp:
             return
         for parcel in parcels:
@@ -102,10 +105,20 @@ class Handling:
         _log.warning("message without its occurrence", job=self.job.name, occurrence_id=parcel.message.occurrence_id)
         metrics.accounts.add(len(parcel.message.accounts), job=self.job.name, outcome="unknown")
 
+    async def _alone(self, parcel: Parcel, occurrence: WorkOccurrence) -> None:
+        async with self.gate.alone():
+            try:
+                if isinstance(self.runner, Runner) and not parcel.start_committed:
+                    await self._start_alone(parcel, occurrence)
+                await self._execute([parcel], occurrence)
+            except anyio.get_cancelled_exc_class():
+                # Cut off by the drain: the worker did not die of it, so the start must not count.
+                with anyio.move_on_after(UNDO_SECONDS, shield=True):
+                    await self._undo_start(parcel, occurrence)
+                raise
+
     async def _start_alone(self, parcel: Parcel, occurrence: WorkOccurrence) -> None:
         """Commit the start of a suspect account: if it ends this process too, the ledger will show it."""
-        if isinstance(self.runner, OutsideRunner):
-            return
         message = parcel.message
         async with self.database.session() as session:
             row = await session.fetchrow(
@@ -117,9 +130,18 @@ class Handling:
                 None,
                 self.max_crashes,
             )
+        parcel.start_committed = True
         if row is not None and not row["allowed"]:
             reason = f"started {row['starts']} times, and each time the worker ended"
             await self._give_up(parcel, occurrence, reason)
+
+    async def _undo_start(self, parcel: Parcel, occurrence: WorkOccurrence) -> None:
+        if parcel.start_committed:
+            message = parcel.message
+            async with self.database.session() as session:
+                await session.execute(
+                    UNDO_START, occurrence.id, occurrence.scheduled_at, message.accounts[0], message.generation
+                )
 
     async def _give_up(self, parcel: Parcel, occurrence: WorkOccurrence, reason: str) -> None:
         """Have the broker dead-letter the message: it is parked for people, and accounted for by the reader."""
@@ -204,7 +226,12 @@ class Handling:
             if started is None:
                 await self._missed([parcel], occurrence, [account])
                 return
-            outcome, value = await runner.call(self.database, started)
+            try:
+                outcome, value = await runner.call(self.database, started)
+            except anyio.get_cancelled_exc_class():
+                with anyio.move_on_after(UNDO_SECONDS, shield=True):
+                    await runner.hand_back(self.database, started)
+                raise
             with settle_span(self.job.name, str(occurrence.identity)):
                 again = await runner.settle_patiently(self.database, started, outcome, value, span.context)
         except KillsWorkers as killer:

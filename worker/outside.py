@@ -3,6 +3,7 @@
 The lease only says when another may take the account over; what keeps a late worker from settling is the row's epoch.
 """
 
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from shared.postgres import Database, Row, Session, is_transient
 from shared.sql_files import statement
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
-from worker.outcome import SUCCEEDED, Outcome, Result, Tries
+from worker.outcome import SUCCEEDED, UNTRIED, Outcome, Result, Tries
 from worker.settle import Again, Fenced
 
 START_OUTSIDE = statement("worker", "start_outside")
@@ -132,6 +133,12 @@ class OutsideRunner:
             problem = "another worker has taken the account over"
             raise Fenced(problem)
         return outcome
+
+    async def hand_back(self, database: Database, started: Started) -> None:
+        """Give back, uncharged, an account whose call was cut off by the drain: the worker did not die of it."""
+        with contextlib.suppress(Fenced):
+            async with database.session() as session:
+                await self.settle(session, started, UNTRIED, None, started.trace_context)
 
     async def _outcome(self, call: OutsideCall, attempt: int) -> tuple[Outcome, Any]:
         try:

@@ -141,7 +141,8 @@ begin
         return;
     end if;
     perform pg_advisory_xact_lock(hashtextextended('matins.ensure_ledger_partition', 0));
-    if to_regclass('matins.' || quote_ident(partition_name)) is not null then
+    -- A query sees what the lock's last holder committed; to_regclass may still answer from this session's cache.
+    if exists (select from pg_class where relnamespace = 'matins'::regnamespace and relname = partition_name) then
         return;
     end if;
     execute format('create table matins.%I (like matins.ledger including all)', partition_name);
