@@ -63,9 +63,7 @@ ACCOUNT_MOVES: dict[AccountState, frozenset[AccountState]] = {
     AccountState.PENDING: frozenset(
         {AccountState.RUNNING, AccountState.SUCCEEDED, AccountState.FAILED, AccountState.DEAD, AccountState.CANCELLED}
     ),
-    AccountState.RUNNING: frozenset(
-        {AccountState.PENDING, AccountState.SUCCEEDED, AccountState.FAILED, AccountState.DEAD}
-    ),
+    AccountState.RUNNING: frozenset({AccountState.PENDING, AccountState.SUCCEEDED, AccountState.FAILED}),
     AccountState.SUCCEEDED: frozenset(),
     AccountState.FAILED: frozenset({AccountState.PENDING}),
     AccountState.DEAD: frozenset({AccountState.PENDING}),

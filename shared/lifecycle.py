@@ -184,7 +184,9 @@ async def _started(start: Start, group: TaskGroup, stopping: Stopping) -> None:
         await start(group, stopping)
     except Exception as error:
         stopping.request(f"the start failed: {type(error).__name__}")
-        _log.exception("the start failed", error_class=type(error).__name__)
+        # What we raise ourselves says all there is to say.
+        trace = None if isinstance(error, MatinsError) else error
+        _log.error("the start failed", error_class=type(error).__name__, reason=str(error), exc_info=trace)
         raise
 
 

@@ -26,6 +26,7 @@ def check_packages(path: Iterable[str] | None = None, names: Iterable[str] = OUR
         problems += [
             f"{found} and {own / name} are both named `{name}`: rename yours, or take its folder off the import path"
             for name in names
+            if (own / name).is_dir()
             for found in (entry / name, entry / f"{name}.py")
             if (found.is_dir() and any(found.iterdir())) or found.is_file()
         ]

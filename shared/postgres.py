@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import anyio
 import asyncpg
 import orjson
 
@@ -20,6 +21,7 @@ else:
     Session = Any
     Row = Any
 
+CLOSE_SECONDS = 5.0
 DatabaseError = asyncpg.PostgresError
 DriverError = asyncpg.InterfaceError
 UniqueViolation = asyncpg.UniqueViolationError
@@ -137,11 +139,9 @@ class Database:
         if self._pool is None:
             return
         pool, self._pool = self._pool, None
-        try:
-            import asyncio  # noqa: PLC0415
-
-            await asyncio.wait_for(pool.close(), min(self._timeout.total_seconds(), 5.0))
-        except TimeoutError:
+        with anyio.move_on_after(min(self._timeout.total_seconds(), CLOSE_SECONDS)) as closing:
+            await pool.close()
+        if closing.cancelled_caught:
             pool.terminate()
 
     @asynccontextmanager

@@ -1,19 +1,17 @@
 """The worker's commands. Exit codes: 0 done, 1 failed, 2 refused for what was asked or set."""
 
-import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import anyio
 import typer
 
-from shared.errors import MatinsError
 from shared.lifecycle import leave
-from shared.settings import FaultySettings
-from shared.start import StartRefused, prepare
+from shared.start import prepare
+from shared.terminal import told
 from shared.version import VERSION
-from worker.service import NothingToDoHere, serve
+from worker.commands_try import try_command
+from worker.service import serve
 
-REFUSED = 2
 application = typer.Typer(
     name="worker",
     help="The worker runs the accounts of occurrences. All settings come from MATINS_… variables; see the README.",
@@ -42,17 +40,15 @@ def worker(
 @application.command(name="serve")
 def serve_command() -> None:
     """Consume and run until SIGTERM; then drain within MATINS_GRACE_PERIOD and exit 0. A second signal ends at once."""
-    try:
+    with told("worker"):
         leave(anyio.run(serve, prepare("worker")))
-    except (FaultySettings, StartRefused, NothingToDoHere) as error:
-        refuse(error)
 
 
-def refuse(error: MatinsError) -> NoReturn:
-    """End with exit code 2 and the reason."""
-    typer.echo(f"worker: {error}", err=True)
-    sys.stdout.flush()
-    raise typer.Exit(REFUSED)
+application.command(
+    name="try",
+    epilog="Examples:\n\npython -m worker try invoice-run --account 4711 --dry-run --twice\n\n"
+    "python -m worker try charge --account 4711 --yes",
+)(try_command)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from schemas.message import MESSAGE_KIND, WorkMessage, encode
 from shared.broker import Delivery, Outgoing, Publisher
@@ -38,15 +37,7 @@ class Sender:
         ) as span:
             outgoing = [
                 self._outgoing(
-                    WorkMessage(
-                        job=occurrence.identity.job,
-                        occurrence_id=occurrence.id,
-                        scheduled_at=occurrence.scheduled_at,
-                        generation=generation,
-                        published_at=one.settled_at,
-                        accounts=(one.account,),
-                        isolated=one.isolated,
-                    ),
+                    _message_again(occurrence, generation, one),
                     queue,
                     one.wait.total_seconds(),
                     identity,
@@ -122,6 +113,13 @@ class Sender:
         return Outgoing(self._exchange(wait), queue, encode(message), uuid.uuid4().hex, identity, MESSAGE_KIND, headers)
 
 
-def latest(first: datetime | None, second: datetime) -> datetime:
-    """Give the later of two instants, the first of which may be missing."""
-    return second if first is None or second > first else first
+def _message_again(occurrence: WorkOccurrence, generation: int, again: Again) -> WorkMessage:
+    return WorkMessage(
+        job=occurrence.identity.job,
+        occurrence_id=occurrence.id,
+        scheduled_at=occurrence.scheduled_at,
+        generation=generation,
+        published_at=again.settled_at,
+        accounts=(again.account,),
+        isolated=again.isolated,
+    )

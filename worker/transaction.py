@@ -18,7 +18,7 @@ from shared import clock
 from shared.calls import AccountCall, ChunkCall, idempotency_key
 from shared.errors import MatinsError
 from shared.job import Job, SetBased
-from shared.postgres import DatabaseError, Row, Session, database_now, is_lost_connection
+from shared.postgres import DatabaseError, Row, Session, is_lost_connection
 from shared.sql_files import statement
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
@@ -144,7 +144,7 @@ class Runner:
         ran = Ran(missed=tuple(account for account in batch.accounts if account not in found))
         if not rows:
             return ran
-        ran.started_at = await database_now(session)
+        ran.started_at = rows[-1]["started_at"]
         ran.outcomes = await execute(session, occurrence, rows)
         settlement = Settlement(occurrence, ran.started_at, self.instance, batch.published_at, trace_context)
         ran.again = await settle_in_transaction(session, settlement, ran.outcomes, settling)
@@ -169,22 +169,25 @@ class Runner:
         marks = _Savepoints(session, self.job.handler.role)
         outcomes: dict[str, Outcome] = {}
         deadline = clock.monotonic() + self.budget_seconds
-        for row in rows:
+        for number, row in enumerate(rows, 1):
             if outcomes and clock.monotonic() > deadline:
                 outcomes[row["account"]] = UNTRIED
                 continue
-            outcomes[row["account"]] = await self._one(session, occurrence, row, marks)
+            outcomes[row["account"]] = await self._one(session, occurrence, row, marks, last=number == len(rows))
         await marks.finish()
         return outcomes
 
-    async def _one(self, session: Session, occurrence: WorkOccurrence, row: Row, marks: "_Savepoints") -> Outcome:
+    async def _one(
+        self, session: Session, occurrence: WorkOccurrence, row: Row, marks: "_Savepoints", *, last: bool
+    ) -> Outcome:
         attempt = row["attempts"] + 1
         key = idempotency_key(occurrence.identity, row["account"], salt=row["key_salt"])
         error = await marks.run(
             lambda: self.invocation.with_connection(
                 session,
                 lambda lent: AccountCall(occurrence.identity, occurrence.window, row["account"], attempt, key, lent),
-            )
+            ),
+            last=last,
         )
         return SUCCEEDED if error is None else self.tries.after(error, attempt, self.chance())
 
@@ -200,7 +203,7 @@ class Runner:
             if outcomes and clock.monotonic() > deadline:
                 outcomes.update(dict.fromkeys(group, UNTRIED))
                 continue
-            said = await self._chunk(session, occurrence, group, marks)
+            said = await self._chunk(session, occurrence, group, marks, last=not waiting)
             if isinstance(said, BaseException) and len(group) > 1:
                 middle = len(group) // 2
                 waiting += [group[middle:], group[:middle]]
@@ -212,7 +215,7 @@ class Runner:
         return outcomes
 
     async def _chunk(
-        self, session: Session, occurrence: WorkOccurrence, group: tuple[str, ...], marks: "_Savepoints"
+        self, session: Session, occurrence: WorkOccurrence, group: tuple[str, ...], marks: "_Savepoints", *, last: bool
     ) -> dict[str, BaseException | Outcome] | BaseException:
         said: dict[str, BaseException | Outcome] = {}
 
@@ -222,7 +225,7 @@ class Runner:
             )
             said.update(of_chunk(handled, group))
 
-        return await marks.run(call) or said
+        return await marks.run(call, last=last) or said
 
     def _of_group(self, said: Mapping[str, BaseException | Outcome], attempts: Mapping[str, int]) -> dict[str, Outcome]:
         outcomes: dict[str, Outcome] = {}
@@ -246,6 +249,7 @@ class _Savepoints:
         self._leave_role = "set local role none; " if role else ""
         self._prefix = f"matins_{secrets.token_hex(8)}"
         self._number = 0
+        self._inside = False
 
     @property
     def _name(self) -> str:
@@ -255,27 +259,33 @@ class _Savepoints:
         self._number += 1
         return f"savepoint {self._name}{self._enter_role}"
 
-    async def run(self, call: Callable[[], Awaitable[None]]) -> BaseException | None:
-        """Run `call` inside a savepoint of its own; give its error, with everything that it did undone, or None."""
-        if self._number == 0:
+    async def run(self, call: Callable[[], Awaitable[None]], *, last: bool) -> BaseException | None:
+        """Run `call` inside a savepoint of its own; give its error, with everything that it did undone, or None.
+
+        Unless it is the `last` call, the savepoint of the next is entered; after all, another call may follow.
+        """
+        if not self._inside:
             await self._session.execute(self._next())
         name = self._name
+        following = "" if last else f"; {self._next()}"
         try:
             await call()
             await self._session.execute(
                 "set constraints all immediate; set constraints all deferred; "
-                f"{self._leave_role}release savepoint {name}; {self._next()}"
+                f"{self._leave_role}release savepoint {name}{following}"
             )
         except (Exception, SystemExit) as error:
             if self._session.is_closed() or is_lost_connection(error):
                 raise
-            await self._undo(name, error)
+            await self._undo(name, following, error)
             return error
+        finally:
+            self._inside = not last
         return None
 
-    async def _undo(self, name: str, error: BaseException) -> None:
+    async def _undo(self, name: str, following: str, error: BaseException) -> None:
         try:
-            await self._session.execute(f"rollback to savepoint {name}; release savepoint {name}; {self._next()}")
+            await self._session.execute(f"rollback to savepoint {name}; release savepoint {name}{following}")
         except DatabaseError as lost:
             # The job's code has ended the transaction: its savepoint is gone, and the rows' locks with it.
             problem = f"the job's code ended the transaction ({type(error).__name__}: {error})"
@@ -283,4 +293,6 @@ class _Savepoints:
 
     async def finish(self) -> None:
         """Leave the last savepoint, in which nothing was done, and give the role back."""
-        await self._session.execute(f"rollback to savepoint {self._name}; release savepoint {self._name}")
+        if self._inside:
+            await self._session.execute(f"rollback to savepoint {self._name}; release savepoint {self._name}")
+            self._inside = False

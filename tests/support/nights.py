@@ -44,7 +44,9 @@ async def count(session: Session, query: str, *arguments: object) -> int:
 async def settled(session: Session, occurrence: Any) -> int:
     """Count the accounts of an occurrence that have ended."""
     return await count(
-        session, "select count(*) from matins.ledger where occurrence_id = $1 and finished_at is not null", occurrence["id"]
+        session,
+        "select count(*) from matins.ledger where occurrence_id = $1 and finished_at is not null",
+        occurrence["id"],
     )
 
 
@@ -61,12 +63,11 @@ async def assert_night(
             "select state, count(*) as accounts from matins.ledger where occurrence_id = $1 group by state", row["id"]
         )
     }
-    assert by_state == {
-        name: row[name] for name in ("succeeded", "failed", "dead", "cancelled") if row[name] > 0
-    }, "the counts are those of the rows, and none is open"
+    assert by_state == {name: row[name] for name in ("succeeded", "failed", "dead", "cancelled") if row[name] > 0}, (
+        "the counts are those of the rows, and none is open"
+    )
     kinds = Counter(
-        one["kind"]
-        for one in await session.fetch("select kind from matins.audit where occurrence_id = $1", row["id"])
+        one["kind"] for one in await session.fetch("select kind from matins.audit where occurrence_id = $1", row["id"])
     )
     assert kinds["claim"] == 1
     assert kinds["closed"] == generation, "closed once in each generation"

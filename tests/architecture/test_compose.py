@@ -1,0 +1,221 @@
+"""The deployment in compose.yaml: who waits for whom, who may do what, and what ends in time."""
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from shared.settings import load_settings, setting_rows
+from tests.architecture.sources import ROOT
+from tests.architecture.test_dockerfile import environment
+
+SERVICES = ("trigger", "worker")
+ONE_SHOT = ("migrate", "data")
+OURS = (*SERVICES, *ONE_SHOT, "payments", "cli")
+SERVERS = ("postgres", "rabbitmq")
+OBSERVERS = ("collector", "jaeger")
+LAST_RESORT_SECONDS = 5
+
+
+@cache
+def composition() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def service(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = composition()["services"][name]
+    return found
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def seconds(text: str) -> int:
+    match = re.fullmatch(r"(\d+)s", text)
+    assert match is not None, text
+    return int(match[1])
+
+
+def mounted(name: str) -> dict[str, str]:
+    """Give the name of each secret that a service can read, by its path in the container."""
+    secrets = [{"source": one} if isinstance(one, str) else one for one in service(name).get("secrets", [])]
+    return {one.get("target", f"/run/secrets/{one['source']}"): one["source"] for one in secrets}
+
+
+def default(setting: str) -> str:
+    return next(value for variable, value, _ in setting_rows() if variable == setting)
+
+
+def test_the_services_are_the_ones_that_these_rules_know() -> None:
+    assert "version" not in composition()
+    assert set(composition()["services"]) == {*OURS, *SERVERS, *OBSERVERS}
+    assert {name for name in composition()["services"] if "profiles" in service(name)} == {"cli", *OBSERVERS}
+
+
+def test_every_image_from_elsewhere_is_of_a_fixed_release() -> None:
+    for name in (*SERVERS, *OBSERVERS):
+        assert re.search(r":\d[\w.-]*$", service(name)["image"]), name
+        assert "build" not in service(name)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_process_of_ours_has_no_rights_and_nowhere_to_write(name: str) -> None:
+    described = service(name)
+    assert described["read_only"] is True
+    assert described["init"] is True
+    assert described["tmpfs"] == ["/tmp"]  # noqa: S108 - the path in the container, which is its own
+    assert described["cap_drop"] == ["ALL"]
+    assert described["security_opt"] == ["no-new-privileges:true"]
+    assert not {"privileged", "cap_add", "user", "ports", "container_name", "volumes"} & described.keys()
+    assert described["build"]["target"] == described["image"].removeprefix("matins-")
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_three_replicas_and_any_number_can_be_asked_for(name: str) -> None:
+    assert service(name)["deploy"] == {"replicas": 3}
+    assert not {"container_name", "hostname", "ports"} & service(name).keys()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_time_to_drain(name: str) -> None:
+    grace = load_settings({}, need=frozenset()).grace_period.total_seconds()
+    assert seconds(service(name)["stop_grace_period"]) >= grace + LAST_RESORT_SECONDS
+    assert "MATINS_GRACE_PERIOD" not in service(name)["environment"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_starts_after_migrate_and_comes_back(name: str) -> None:
+    assert service(name)["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+    assert service(name)["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_healthy_when_it_is_ready(name: str) -> None:
+    port = environment(name)["MATINS_HEALTH_ADDRESS"].rpartition(":")[2]
+    assert f"http://127.0.0.1:{port}/readyz" in service(name)["healthcheck"]["test"][-1]
+
+
+@pytest.mark.parametrize("name", [*SERVERS, *SERVICES, "payments"])
+def test_what_stays_up_is_looked_at_with_patience(name: str) -> None:
+    check = service(name)["healthcheck"]
+    assert check["test"][0] in {"CMD", "CMD-SHELL"}
+    assert seconds(check["timeout"]) <= seconds(check["interval"])
+    assert seconds(check["start_period"]) >= 30
+
+
+@pytest.mark.parametrize("name", ONE_SHOT)
+def test_a_one_shot_waits_for_its_servers_and_runs_once(name: str) -> None:
+    assert service(name)["restart"] == "no"
+    assert service(name)["depends_on"]["postgres"] == {"condition": "service_healthy"}
+    assert "healthcheck" not in service(name)
+
+
+def test_migrate_waits_for_the_broker_as_well() -> None:
+    assert service("migrate")["depends_on"]["rabbitmq"] == {"condition": "service_healthy"}
+
+
+def test_the_brokers_node_keeps_its_name_and_its_data() -> None:
+    assert service("rabbitmq")["hostname"] == "rabbitmq"
+    assert any(volume.startswith("rabbitmq:") for volume in service("rabbitmq")["volumes"])
+    assert any(volume.startswith("postgres:") for volume in service("postgres")["volumes"])
+    assert set(composition()["volumes"]) == set(SERVERS)
+
+
+def test_only_the_loopback_interface_is_published() -> None:
+    published = [port for name in composition()["services"] for port in service(name).get("ports", [])]
+    assert len(published) == 3
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_every_log_is_bounded() -> None:
+    for name in composition()["services"]:
+        assert service(name)["logging"]["options"].keys() == {"max-size", "max-file"}, name
+
+
+def test_every_setting_exists_and_no_secret_lies_in_the_environment() -> None:
+    variables = {variable for variable, _, _ in setting_rows()}
+    for name in OURS:
+        for variable, value in service(name).get("environment", {}).items():
+            assert variable.removesuffix("_FILE") in variables or variable.startswith(
+                ("MATINS_EXAMPLE_", "OTEL_", "USER")
+            )
+            assert not re.search(r"://[^/]*@", str(value))
+            assert not variable.endswith("_FILE") or value in mounted(name), f"{name}: {variable}"
+            assert not variable.endswith("_URL") or variable.startswith("MATINS_EXAMPLE_"), variable
+
+
+def test_nobody_reads_the_owners_secrets_but_migrate() -> None:
+    readers = {name for name in composition()["services"] if any("owner" in one for one in mounted(name).values())}
+    assert readers == {"migrate"}
+    assert set(mounted("migrate").values()) == {"database_owner_url", "broker_owner_url"}
+
+
+def test_every_secret_is_a_file_that_the_script_makes_and_git_ignores() -> None:
+    script = read("deploy/secrets.sh")
+    used = {one for name in composition()["services"] for one in mounted(name).values()}
+    assert used == set(composition()["secrets"])
+    for secret in composition()["secrets"].values():
+        assert secret["file"].startswith("deploy/secrets/")
+        assert re.search(rf"\b(write|password) {re.escape(secret['file'].rpartition('/')[2])}\b", script)
+    assert read("deploy/secrets/.gitignore").splitlines()[1:] == ["*", "!.gitignore"]
+
+
+def test_every_file_that_is_mounted_exists() -> None:
+    bound = [one for name in composition()["services"] for one in service(name).get("volumes", []) if one[0] == "."]
+    assert len(bound) == 4
+    assert all(one.endswith(":ro") and (ROOT / one.split(":")[0]).is_file() for one in bound)
+
+
+def test_the_services_may_not_change_the_broker_and_migrate_may() -> None:
+    rights = {one["user"]: one for one in json.loads(read("deploy/rabbitmq/rights.json"))["permissions"]}
+    prefix = rf"^{default('MATINS_PREFIX')}\."
+    assert rights["service"] == {
+        "vhost": "matins",
+        "user": "service",
+        "configure": "^$",
+        "write": prefix,
+        "read": prefix,
+    }
+    assert rights["operator"]["configure"] == "^$"
+    assert [rights["owner"][right] for right in ("configure", "write", "read")] == [prefix] * 3
+    script = read("deploy/secrets.sh")
+    assert {name for name in rights if f'{{"name": "{name}"' in script} == set(rights)
+    assert "amqp://service:" in script.partition("write broker_url")[2].partition("EOF\n")[2].partition("EOF")[0]
+
+
+def test_the_brokers_files_are_read_from_where_they_are_mounted() -> None:
+    folder = re.search(r"^definitions\.local\.path = (\S+)$", read("deploy/rabbitmq/matins.conf"), re.MULTILINE)
+    assert folder is not None
+    assert f"{folder[1]}/10-users.json" in mounted("rabbitmq")
+    assert any(f"{folder[1]}/20-rights.json:ro" in volume for volume in service("rabbitmq")["volumes"])
+
+
+def test_the_database_has_connections_for_more_processes_than_are_started() -> None:
+    most = int(service("postgres")["command"][-1].removeprefix("max_connections="))
+    replicas = sum(service(name)["deploy"]["replicas"] for name in SERVICES)
+    assert most >= 2 * replicas * int(default("MATINS_POOL_SIZE"))
+
+
+def test_nothing_is_sent_to_a_collector_unless_one_is_named() -> None:
+    for name in SERVICES:
+        variables = {key: value for key, value in service(name)["environment"].items() if key.startswith("OTEL_")}
+        assert "OTEL_EXPORTER_OTLP_ENDPOINT" in variables
+        # Docker's own command line sets it, to describe itself.
+        assert "OTEL_RESOURCE_ATTRIBUTES" not in variables
+        assert set(variables.values()) == {None}
+
+
+def test_the_collectors_pipelines_are_made_of_parts_that_are_described() -> None:
+    described = yaml.safe_load(read("deploy/observe/collector.yaml"))
+    used: dict[str, set[str]] = {}
+    for pipeline in described["service"]["pipelines"].values():
+        for kind, names in pipeline.items():
+            used.setdefault(kind, set()).update(names)
+    assert used == {kind: set(parts) for kind, parts in described.items() if kind != "service"}
+    assert described["receivers"]["otlp"]["protocols"].keys() == {"http"}
+    assert described["exporters"]["otlp_grpc/jaeger"]["endpoint"].partition(":")[0] in OBSERVERS

@@ -1,0 +1,184 @@
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import orjson
+import pytest
+
+from schemas.occurrence import Identity
+from shared.settings import Settings, load_settings
+from shared.terminal import Refused
+from shared.terminal_tables import Times
+from tests.integration.operate.night import ORDER, closed_night, expected_occurrence, nightly
+from tests.support.broker import topology_of
+from tests.support.ledger import DUE, running_occurrence, session_on
+from trigger.await_end import await_end
+from trigger.commands_print import print_accounts, print_occurrence, print_status
+from trigger.deploy import migrate_broker
+from trigger.operate import Choice, fire, rerun
+from trigger.show import list_accounts, list_occurrences, show_occurrence
+from trigger.status import read_status
+
+DAY = timedelta(days=1)
+
+
+def settings_of(**values: str) -> Settings:
+    return load_settings({f"MATINS_{name.upper()}": value for name, value in values.items()}, need=frozenset())
+
+
+async def test_a_closed_occurrence_shows_everything(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async with session_on(database_url) as session:
+        occurrence, _ = await closed_night(session)
+        shown = await show_occurrence(session, occurrence.identity)
+    assert shown["counts"] == {"succeeded": 1, "failed": 2, "dead": 1, "cancelled": 1, "total": 5}
+    assert {one["error_class"] for one in shown["report"]["error_classes"]} >= {"TaxServiceDown", "killed_worker"}
+    assert [one["kind"] for one in shown["events"]] == ["closed"]
+    assert shown["progress"] is None
+    orjson.dumps(shown)
+    print_occurrence(shown, Times("Europe/Berlin"))
+    printed = capsys.readouterr().out
+    assert "invoice-run:2026-08-25T02:00Z: partial" in printed
+    assert "2026-08-25 02:00:00Z (04:00:00 CEST)" in printed
+    assert "TaxServiceDown" in printed
+
+
+async def test_one_that_runs_again_shows_progress_generations_and_attempts(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with session_on(database_url) as session:
+        await expected_occurrence(session, nightly("fired-run"))
+        await fire(session, Identity("fired-run", DUE), ORDER)
+        fired = await show_occurrence(session, Identity("fired-run", DUE))
+        occurrence, _ = await closed_night(session)
+        await rerun(session, occurrence.identity, Choice(), ORDER)
+        shown = await show_occurrence(session, occurrence.identity)
+    assert [one["won"] for one in fired["attempts"]] == [True]
+    assert shown["counts"]["pending"] == 3
+    assert (shown["progress"]["done"], shown["progress"]["total"]) == (2, 5)
+    assert [one["state"] for one in shown["generations"]] == ["partial"]
+    assert shown["report"] is None
+    for one in (fired, shown):
+        print_occurrence(one, Times())
+    printed = capsys.readouterr().out
+    assert "by ann: the tax service is back" in printed
+    assert "2 of 5" in printed
+
+
+async def test_accounts_come_in_pages(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    accounts = {f"account-{number:02}": ("failed", "TaxServiceDown") for number in range(7)}
+    async with session_on(database_url) as session:
+        occurrence, _ = await closed_night(session, accounts=dict(accounts))
+        found: list[str] = []
+        after = None
+        while True:
+            page = await list_accounts(session, occurrence.identity, ["failed"], after, 3)
+            found += [one["account"] for one in page["page"]]
+            print_accounts(page, Times())
+            if (after := page["next_after"]) is None:
+                break
+    assert found == list(accounts)
+    assert "there are more: --after 'account-02'" in capsys.readouterr().out
+
+
+async def test_occurrences_are_listed_the_latest_first(database_url: str) -> None:
+    async with session_on(database_url) as session:
+        await closed_night(session)
+        await closed_night(session, scheduled_at=DUE + DAY)
+        await expected_occurrence(session, nightly(), DUE + 2 * DAY)
+        listed = await list_occurrences(session, None, None, None, 10)
+        assert [one["scheduled_at"] for one in listed] == [DUE + DAY, DUE]
+        listed = await list_occurrences(session, "invoice-run", ["expected", "partial"], DUE + DAY, 10)
+        assert [one["state"] for one in listed] == ["expected", "partial"]
+        with pytest.raises(Refused, match="did you mean invoice-run"):
+            await list_occurrences(session, "invoicerun", None, None, 10)
+
+
+async def test_an_instant_that_is_not_planned_is_refused(database_url: str) -> None:
+    async with session_on(database_url) as session:
+        await closed_night(session)
+        with pytest.raises(Refused, match="is not on the plan; nearest: 2026-08-25T02:00Z"):
+            await show_occurrence(session, Identity("invoice-run", DUE + DAY))
+
+
+async def test_status_says_what_is_not_well(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async with session_on(database_url) as session:
+        await closed_night(session, nightly("well-run"), {"a": ("succeeded", None)})
+        assert (await read_status(session, settings_of())).well
+        await closed_night(session)
+        await expected_occurrence(session, nightly("late-run"))
+        await running_occurrence(session, nightly("slow-run"), ["a", "b"])
+        await session.execute("update matins.occurrence set finish_by = $1 where job = 'slow-run'", DUE)
+        status = await read_status(session, settings_of())
+        assert sorted(status.problems) == [
+            "invoice-run:2026-08-25T02:00Z was partial: 4 of 5 accounts did not succeed",
+            "late-run:2026-08-25T02:00Z is late: nobody has claimed it",
+            "slow-run:2026-08-25T02:00Z is not finished in time",
+        ]
+        assert "no worker is live" in status.notes
+        assert status.queues is None
+        print_status(status, Times("Asia/Tokyo"))
+        printed = capsys.readouterr()
+        assert "not well: late-run:2026-08-25T02:00Z is late" in printed.out
+        assert "MATINS_BROKER_URL is not set" in printed.err
+        await session.execute("update matins.job set paused_at = clock_timestamp() where name = 'late-run'")
+        assert len((await read_status(session, settings_of())).problems) == 2
+
+
+async def test_status_looks_into_the_queues_of_a_broker_that_answers(
+    database_url: str, broker_url: str, prefix: str
+) -> None:
+    queues = frozenset({"invoice-run"})
+    settings = settings_of(broker_url=broker_url, prefix=prefix, broker_timeout="5s")
+    await migrate_broker(settings, topology_of(prefix, queues=queues), record=False)
+    async with session_on(database_url) as session:
+        await closed_night(session, accounts={"a": ("succeeded", None)})
+        status = await read_status(session, settings)
+        assert status.queues is not None
+        assert {one["queue"]: one["messages"] for one in status.queues} == {
+            f"{prefix}.work.invoice-run": 0,
+            f"{prefix}.dead.parked": 0,
+            f"{prefix}.dead.accounted": 0,
+        }
+        away = await read_status(session, settings_of(broker_url="amqp://guest:hidden@127.0.0.1:1/"))
+        assert away.queues is None
+        assert away.well
+        assert "hidden" not in str(away)
+
+
+async def test_waiting_ends_with_the_occurrence_and_tells_on_the_way(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with session_on(database_url) as session:
+        occurrence, _ = await closed_night(session)
+        ended = await await_end(session, occurrence.id, "invoice-run")
+        assert (ended.state, ended.total, ended.counts["failed"]) == ("partial", 5, 2)
+    assert capsys.readouterr().err == ""
+
+
+async def test_waiting_shows_a_line_where_no_bar_can_be_drawn(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with session_on(database_url) as session, session_on(database_url) as other:
+        occurrence = await running_occurrence(session, nightly(), ["a", "b"])
+        seen: list[str] = []
+
+        async def finish() -> None:
+            while "0 of 2 accounts, running; no worker is live" not in "".join(seen):
+                await anyio.lowlevel.checkpoint()
+                seen.append(capsys.readouterr().err)
+            await other.execute(
+                """update matins.occurrence set state = 'cancelled', reason = 'x', total = 0, succeeded = 0, failed = 0,
+                          dead = 0, cancelled = 0, report = '{}', closed_at = clock_timestamp() where id = $1""",
+                occurrence.id,
+            )
+
+        ended: list[Any] = []
+
+        async def wait() -> None:
+            ended.append(await await_end(session, occurrence.id, "invoice-run"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            group.start_soon(finish)
+        assert ended[0].state == "cancelled"

@@ -1,0 +1,36 @@
+"""Every statement in every package is accepted by the migrated database, and says what it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.ledger import session_on
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted(path for package in ("shared", "trigger", "worker") for path in ROOT.glob(f"{package}/sql/*.sql"))
+
+
+def test_there_are_statements() -> None:
+    assert len(FILES) > 30
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+async def test_a_statement_is_prepared_and_has_a_head(database_url: str, path: Path) -> None:
+    text = text_of(path)
+    assert text.startswith("-- "), "a statement begins with what it decides"
+    async with session_on(database_url) as session:
+        prepared = await session.prepare(text)
+        head = "".join(line for line in text.splitlines() if line.startswith("--"))
+        for number in range(1, len(prepared.get_parameters()) + 1):
+            assert f"${number}" in head or " to $" in head, f"the head doesn't say what ${number} is"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+def test_a_statement_is_loaded_by_its_package(path: Path) -> None:
+    package = path.parts[-3]
+    loaded = f'statement("{package}", "{path.stem}")'
+    assert any(loaded in module.read_text(encoding="utf-8") for module in ROOT.glob(f"{package}/*.py"))

@@ -1,0 +1,1 @@
+"""The trigger's steps on a real PostgreSQL."""

@@ -1,0 +1,1 @@
+"""The trigger's pure decisions."""

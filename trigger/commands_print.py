@@ -1,0 +1,165 @@
+"""What `status` and `show` print for a person."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from shared.terminal import say
+from shared.terminal_tables import Times, print_line, print_table, show_seconds
+from trigger.status import Status
+
+PROGRAM = "trigger"
+
+
+def print_status(status: Status, times: Times) -> None:
+    """Print the screen; what isn't well stands last, where a terminal shows it."""
+    headings = ("job", "last", "state", "accounts", "not succeeded", "took", "next")
+    print_table(
+        "Jobs", headings, [_job(one, times) for one in status.jobs], empty="no trigger has registered a job yet"
+    )
+    headings = ("occurrence", "state", "done", "accounts", "unsuccessful", "since", "finish by")
+    print_table("Running", headings, [_running(one, times) for one in status.running])
+    headings = ("process", "id", "host", "version", "region", "since", "seen")
+    print_table("Live processes", headings, [_instance(one, times) for one in status.instances])
+    if status.queues is not None:
+        rows = [(one["queue"], one["messages"], one["consumers"]) for one in status.queues]
+        print_table("Queues", ("queue", "waiting", "consumers"), rows)
+    for note in status.notes:
+        say(PROGRAM, f"note: {note}")
+    for problem in status.problems:
+        print_line(f"not well: {problem}", "red")
+    if status.well:
+        print_line("all is well", "green")
+
+
+def print_occurrence(shown: dict[str, Any], times: Times) -> None:
+    """Print everything about one occurrence."""
+    print_line(f"{shown['occurrence']}: {shown['state']}", "bold")
+    print_table("", ("what", "value"), list(_facts(shown, times)))
+    print_line()
+    if shown["counts"]:
+        names = list(shown["counts"])
+        print_table("Accounts", names, [[shown["counts"][name] for name in names]])
+    report, running = shown["report"], shown["progress"]
+    classes = report["error_classes"] if report else running["error_classes"] if running else []
+    rows = [
+        (one["error_class"], one["state"], one["accounts"], ", ".join(one["examples"]), one["message"])
+        for one in classes
+    ]
+    if rows:
+        print_table("Errors", ("class", "state", "accounts", "examples", "message"), rows)
+    if shown["generations"]:
+        rows = [(one["generation"], one["state"], one["closed_at"], *_counts(one)) for one in shown["generations"]]
+        headings = ("generation", "state", "closed", "succeeded", "failed", "dead", "cancelled")
+        print_table("Earlier generations", headings, rows)
+    rows = [
+        ("won" if one["won"] else "", one["instance"][:8], one["host"], one["region"], times.show(one["attempted_at"]))
+        for one in shown["attempts"]
+    ]
+    print_table("Attempts", ("", "process", "host", "region", "at"), rows)
+    rows = [
+        (times.show(one["at"]), one["kind"], one["actor"] or (one["instance"] or "")[:8], one["reason"], _brief(one))
+        for one in shown["events"]
+    ]
+    print_table("Events", ("at", "event", "by", "reason", "detail"), rows)
+
+
+def print_accounts(accounts: dict[str, Any], times: Times) -> None:
+    """Print a page of accounts, and how to go on behind it."""
+    rows = [
+        (
+            one["account"],
+            one["state"],
+            one["attempts"],
+            times.show(one["finished_at"] or one["not_before"] or one["started_at"]),
+            one["error_class"],
+            one["error"],
+        )
+        for one in accounts["page"]
+    ]
+    print_table("", ("account", "state", "tries", "at", "error", "message"), rows, empty="no such account")
+    if accounts["next_after"] is not None:
+        print_line(f"there are more: --after {accounts['next_after']!r}")
+
+
+def _facts(shown: dict[str, Any], times: Times) -> Iterator[tuple[str, object]]:
+    """Give what is worth a line, in the order of an occurrence's life."""
+    window = shown["window"]
+    yield "window", f"{times.show(window['since'])} to {times.show(window['until'])}"
+    for name in ("reason", "coalesced_into"):
+        if shown[name]:
+            yield name.replace("_", " "), shown[name]
+    if shown["claimed_at"]:
+        holder = shown["claimed_on"] or "a command line"
+        yield "claimed", f"{times.show(shown['claimed_at'])} by {shown['claimed_by']} on {holder}"
+    if shown["fired_by"]:
+        yield "fired", f"by {shown['fired_by']}: {shown['fire_reason']}"
+    yield "generation", shown["generation"]
+    if shown["ending"]:
+        yield "ending", f"{shown['ending']}: {shown['ending_reason']}"
+    if shown["fan_out_error"]:
+        yield "accounts' source", f"failed {shown['fan_out_attempts']} times: {shown['fan_out_error']}"
+    if shown["closed_at"]:
+        yield "closed", f"{times.show(shown['closed_at'])}, after {show_seconds(shown['seconds'])}"
+    if shown["progress"]:
+        yield from _progress(shown, times)
+    if shown["report"]:
+        yield from _report(shown["report"])
+
+
+def _progress(shown: dict[str, Any], times: Times) -> Iterator[tuple[str, object]]:
+    progress = shown["progress"]
+    rate = f", {progress['per_second']:.1f} accounts/s" if progress["per_second"] else ""
+    left = f", about {show_seconds(progress['seconds_left'])} left" if progress["seconds_left"] else ""
+    total = progress["total"] if progress["total"] is not None else f"{shown['accounts_read']} read so far"
+    yield "progress", f"{progress['done']} of {total}{rate}{left}"
+    yield "finish by", times.show(shown["finish_by"]) + (", which is over" if progress["overdue"] else "")
+
+
+def _report(report: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    yield "retries", report["retries"]
+    if report["nothing_to_do"]:
+        yield "nothing to do", report["nothing_to_do"]
+    if report["untouched_examples"]:
+        yield "not touched", ", ".join(report["untouched_examples"])
+    if durations := report["durations"]:
+        named = ("median", "p95", "p99", "longest")
+        yield "an account took", ", ".join(f"{name} {durations[name]:.3g}s" for name in named)
+
+
+def _counts(generation: dict[str, Any]) -> list[int]:
+    return [generation["counts"].get(name, 0) for name in ("succeeded", "failed", "dead", "cancelled")]
+
+
+def _brief(event: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in event["detail"].items() if value is not None)
+
+
+def _job(one: dict[str, Any], times: Times) -> tuple[object, ...]:
+    last = one["last"] or {}
+    bad = (
+        sum(last.get(name) or 0 for name in ("failed", "dead", "cancelled")) if last.get("total") is not None else None
+    )
+    took = None
+    if last.get("closed_at") and last.get("opened_at"):
+        took = (last["closed_at"] - last["opened_at"]).total_seconds()
+    following = times.show(one["next_at"])
+    if one["retired_at"]:
+        following = "retired"
+    elif one["paused_at"]:
+        following = "paused"
+    elif one["late_since"]:
+        following = f"late since {times.show(one['late_since'])}"
+    at = times.show(last.get("scheduled_at"))
+    return (one["job"], at, last.get("state"), last.get("total"), bad, show_seconds(took), following)
+
+
+def _running(one: dict[str, Any], times: Times) -> tuple[object, ...]:
+    state = f"ending ({one['ending']})" if one["ending"] else one["state"]
+    accounts = one["accounts"] if one["sealed"] else f"{one['accounts']} so far"
+    until = times.show(one["finish_by"]) + (" (over)" if one["overdue"] else "")
+    return (one["occurrence"], state, one["done"], accounts, one["unsuccessful"], times.show(one["opened_at"]), until)
+
+
+def _instance(one: dict[str, Any], times: Times) -> tuple[object, ...]:
+    seen = f"{show_seconds(one['silent_seconds'])} ago"
+    return (one["kind"], one["id"][:8], one["host"], one["version"], one["region"], times.show(one["started_at"]), seen)

@@ -1,0 +1,129 @@
+"""Everything that is known about one occurrence, and lists of occurrences: as values for JSON and for a person."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from schemas.occurrence import Identity
+from schemas.report import EXAMPLES_PER_CLASS
+from shared.close import CLOSE_ERRORS
+from shared.postgres import Row, Session
+from shared.sql_files import statement
+from trigger.await_end import PROGRESS
+from trigger.reach import require_job, require_occurrence
+
+LIST_OCCURRENCES = statement("trigger", "list_occurrences")
+LIST_ATTEMPTS = statement("trigger", "list_attempts")
+LIST_EVENTS = statement("trigger", "list_events")
+LIST_ACCOUNTS = statement("trigger", "list_accounts")
+
+ACTIVE = ("claimed", "running")
+COUNTS = ("succeeded", "failed", "dead", "cancelled")
+_FIELDS = (
+    "job",
+    "scheduled_at",
+    "variant",
+    "origin",
+    "state",
+    "reason",
+    "revision",
+    "generation",
+    "epoch",
+    "fired_by",
+    "fire_reason",
+    "claimed_by",
+    "claimed_on",
+    "claimed_version",
+    "claimed_at",
+    "lease_until",
+    "accounts_read",
+    "fan_out_attempts",
+    "fan_out_error",
+    "sealed_at",
+    "ending",
+    "ending_reason",
+    "opened_at",
+    "finish_by",
+    "closed_at",
+    "tzdata_version",
+    "trace_context",
+)
+
+Shown = dict[str, Any]
+
+
+async def list_occurrences(
+    session: Session, job: str | None, states: Sequence[str] | None, since: datetime | None, limit: int
+) -> list[Shown]:
+    """Give occurrences, the latest first. Raises Refused for an unknown job."""
+    if job is not None:
+        await require_job(session, job)
+    rows = await session.fetch(LIST_OCCURRENCES, job, list(states) if states else None, since, limit)
+    return [{"occurrence": _written(row), **dict(row), "seconds": _seconds(row)} for row in rows]
+
+
+async def show_occurrence(session: Session, identity: Identity) -> Shown:
+    """Give an occurrence: its row, counts, progress while it runs, report, attempts and events.
+
+    Raises Refused when there is none.
+    """
+    row = await require_occurrence(session, identity)
+    shown: Shown = {"occurrence": str(identity), **{name: row[name] for name in _FIELDS}}
+    shown["window"] = {"since": row["window_since"], "until": row["window_until"]}
+    shown["coalesced_into"] = None
+    if row["coalesced_at"] is not None:
+        shown["coalesced_into"] = str(Identity(identity.job, row["coalesced_at"], row["coalesced_variant"]))
+    shown["seconds"] = _seconds(row)
+    shown["counts"] = {name: row[name] for name in COUNTS} | {"total": row["total"]} if row["closed_at"] else None
+    shown["report"] = row["report"] if row["closed_at"] else None
+    shown["generations"] = (row["report"] or {}).get("generations", [])
+    shown["progress"] = None
+    if row["state"] in ACTIVE:
+        await _add_progress(session, shown, row)
+    attempts = await session.fetch(LIST_ATTEMPTS, identity.job, identity.scheduled_at, identity.variant)
+    shown["attempts"] = [dict(one) for one in attempts]
+    shown["events"] = [dict(one) for one in await session.fetch(LIST_EVENTS, row["id"])]
+    return shown
+
+
+async def list_accounts(
+    session: Session, identity: Identity, states: Sequence[str], after: str | None, limit: int
+) -> Shown:
+    """Give a page of accounts in key order; `next_after` begins the next one, and is None behind the last.
+
+    Raises Refused when there is no such occurrence.
+    """
+    row = await require_occurrence(session, identity)
+    found = await session.fetch(LIST_ACCOUNTS, row["id"], identity.scheduled_at, list(states), after, limit + 1)
+    page = [dict(one) for one in found[:limit]]
+    return {"states": list(states), "page": page, "next_after": page[-1]["account"] if len(found) > limit else None}
+
+
+async def _add_progress(session: Session, shown: Shown, row: Row) -> None:
+    counted: Any = await session.fetchrow(PROGRESS, row["id"])
+    counts = {name: counted[name] for name in ("pending", "running", *COUNTS)}
+    total = sum(counts.values())
+    shown["counts"] = counts | {"total": total}
+    done = total - counts["pending"] - counts["running"]
+    seconds = (row["now"] - row["opened_at"]).total_seconds()
+    per_second = done / seconds if done and seconds > 0 else None
+    shown["progress"] = {
+        "done": done,
+        "total": total if row["sealed_at"] else None,
+        "seconds": seconds,
+        "per_second": per_second,
+        "seconds_left": (total - done) / per_second if per_second and row["sealed_at"] else None,
+        "overdue": row["finish_by"] is not None and row["finish_by"] < row["now"],
+    }
+    classes = await session.fetch(CLOSE_ERRORS, row["id"], row["scheduled_at"], EXAMPLES_PER_CLASS)
+    shown["progress"]["error_classes"] = [dict(one) for one in classes]
+
+
+def _written(row: Row) -> str:
+    return str(Identity(row["job"], row["scheduled_at"], row["variant"]))
+
+
+def _seconds(row: Row) -> float | None:
+    if row["closed_at"] is None or row["opened_at"] is None:
+        return None
+    return float((row["closed_at"] - row["opened_at"]).total_seconds())

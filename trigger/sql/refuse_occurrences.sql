@@ -1,0 +1,6 @@
+-- Records instants of the new definition whose work an earlier occurrence has already claimed; under the job row's lock.
+-- $1 job, $2 revision, $3 instants, $4 since when each would cover, $5 tzdata version.
+insert into matins.occurrence (job, scheduled_at, state, reason, revision, window_since, window_until, tzdata_version)
+select $1, given.instant, 'skipped', 'superseded', $2, given.since, given.instant, $5
+  from unnest($3::timestamptz[], $4::timestamptz[]) as given (instant, since)
+on conflict (job, scheduled_at, variant) do nothing;

@@ -1,0 +1,136 @@
+"""Taking over what dead processes left: accounts of silent workers, messages that were lost, ends that nobody wrote.
+
+One sweeper for each job, under a lease. A published row is lost only on evidence: a later message of its queue has been
+started, or the queue was empty. On age alone, an outage of an hour would have every message sent dozens of times.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from shared.broker import QueueDepth
+from shared.closing import close_and_tell
+from shared.fleet import take_lease
+from shared.job import Job
+from shared.logs import logger
+from shared.postgres import Database, database_now
+from shared.sql_files import statement
+from shared.telemetry import metrics
+
+ACTIVE_OCCURRENCES = statement("trigger", "active_occurrences")
+SWEEP_EXPIRED = statement("trigger", "sweep_expired")
+LOST_BEFORE = statement("trigger", "lost_before")
+SWEEP_LOST = statement("trigger", "sweep_lost")
+CANCEL_PENDING = statement("trigger", "cancel_pending")
+STOP_OVERDUE = statement("trigger", "stop_overdue")
+NOTE_EMPTY_QUEUE = statement("trigger", "note_empty_queue")
+STOP_SILENT_INSTANCES = statement("trigger", "stop_silent_instances")
+
+ROWS_AT_ONCE = 1000
+PAGES_AT_ONCE = 20
+SILENCE = timedelta(minutes=1)
+_log = logger(__name__)
+
+Depth: TypeAlias = Callable[[], Awaitable[QueueDepth | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeping:
+    """What a job's sweeper works with.
+
+    `depth` looks into the job's queue; a message is never lost before `resend_after`, nor on the evidence of one that
+    was published less than `margin` after it.
+    """
+
+    database: Database
+    job: Job
+    depth: Depth
+    holder: str
+    lease: timedelta
+    resend_after: timedelta
+    margin: timedelta = timedelta(seconds=5)
+    now: datetime | None = None
+
+
+@dataclass(slots=True)
+class Swept:
+    """What a pass did: accounts given to others, published again and cancelled, and occurrences closed.
+
+    `more` asks for another pass at once.
+    """
+
+    expired: int = 0
+    lost: int = 0
+    cancelled: int = 0
+    closed: int = 0
+    more: bool = False
+
+
+async def sweep_pass(work: Sweeping) -> Swept:
+    """Look once at everything that is active of a job; at most one process does, while it holds the job's lease."""
+    done = Swept()
+    async with work.database.session() as session:
+        if not await session.fetch(ACTIVE_OCCURRENCES, work.job.name):
+            return done
+        if not await take_lease(session, f"sweep:{work.job.name}", work.holder, work.lease, now=work.now):
+            return done
+        await session.execute(STOP_OVERDUE, work.job.name, work.holder, work.now)
+        active = await session.fetch(ACTIVE_OCCURRENCES, work.job.name)
+    await note_emptiness(work)
+    for occurrence in active:
+        done.expired += await _sweep_expired(work, occurrence)
+        if occurrence["ending"] is None:
+            done.lost += await _sweep_lost(work, occurrence)
+        else:
+            done.cancelled += await _pages(work, occurrence, CANCEL_PENDING, work.now)
+        done.more = max(done.expired, done.lost, done.cancelled) >= ROWS_AT_ONCE * PAGES_AT_ONCE
+        async with work.database.session() as session:
+            if await close_and_tell(session, occurrence["id"], by=work.holder) is not None:
+                done.closed += 1
+    if done.expired or done.lost:
+        _log.warning("swept", job=work.job.name, expired=done.expired, lost=done.lost)
+    return done
+
+
+async def note_emptiness(work: Sweeping) -> None:
+    """Record that the job's queue was empty, as of a time before the broker was asked."""
+    async with work.database.session() as session:
+        moment = work.now or await database_now(session)
+    depth = await work.depth()
+    if depth is not None and depth.messages == 0:
+        async with work.database.session() as session:
+            await session.execute(NOTE_EMPTY_QUEUE, work.job.queue, moment)
+
+
+async def stop_silent(database: Database, *, now: datetime | None = None) -> int:
+    """Say of processes that have been silent for a minute that they have ended; give their number."""
+    async with database.session() as session:
+        return len(await session.fetch(STOP_SILENT_INSTANCES, SILENCE, now))
+
+
+async def _sweep_expired(work: Sweeping, occurrence: Any) -> int:
+    return await _pages(work, occurrence, SWEEP_EXPIRED, occurrence["through"], work.now)
+
+
+async def _sweep_lost(work: Sweeping, occurrence: Any) -> int:
+    async with work.database.session() as session:
+        lost_before = await session.fetchval(LOST_BEFORE, work.job.queue, work.resend_after, work.margin, work.now)
+    if lost_before is None:
+        return 0
+    lost = await _pages(work, occurrence, SWEEP_LOST, occurrence["through"], lost_before)
+    if lost:
+        metrics.resends.add(lost, job=work.job.name)
+    return lost
+
+
+async def _pages(work: Sweeping, occurrence: Any, query: str, *arguments: Any) -> int:
+    """Run a statement of at most a page of rows again until a page is not full, for a bounded number of times."""
+    rows = 0
+    for _ in range(PAGES_AT_ONCE):
+        async with work.database.session() as session:
+            page = await session.fetch(query, occurrence["id"], occurrence["scheduled_at"], ROWS_AT_ONCE, *arguments)
+        rows += len(page)
+        if len(page) < ROWS_AT_ONCE:
+            break
+    return rows
