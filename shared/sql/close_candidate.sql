@@ -8,6 +8,6 @@ select o.job, o.scheduled_at, o.variant, o.generation, o.ending, o.ending_reason
  where o.id = $1
    and o.state in ('claimed', 'running')
    and (o.sealed_at is not null or o.ending is not null)
-   and not exists (
-       select 1 from matins.ledger l
-        where l.occurrence_id = o.id and l.scheduled_at = o.scheduled_at and l.state in ('pending', 'running'));
+   and (select l.position from matins.ledger l
+         where l.occurrence_id = o.id and l.scheduled_at = o.scheduled_at and l.finished_at is null
+         order by l.position desc limit 1) is null;

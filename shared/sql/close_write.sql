@@ -7,9 +7,9 @@ with closed as (
            report = $9, closed_at = coalesce($10::timestamptz, clock_timestamp()), lease_until = null
      where o.id = $1 and o.generation = $2 and o.state in ('claimed', 'running')
        and (o.sealed_at is not null or o.ending is not null)
-       and not exists (
-           select 1 from matins.ledger l
-            where l.occurrence_id = o.id and l.scheduled_at = o.scheduled_at and l.state in ('pending', 'running'))
+       and (select l.position from matins.ledger l
+             where l.occurrence_id = o.id and l.scheduled_at = o.scheduled_at and l.finished_at is null
+             order by l.position desc limit 1) is null
     returning o.id, o.job, o.state, o.total, o.closed_at, o.claimed_at)
 , audited as (
     insert into matins.audit (kind, job, occurrence_id, instance, reason, detail)

@@ -5,7 +5,7 @@ with untouched as (
     select l.account
       from matins.ledger l
       join matins.occurrence o on o.id = l.occurrence_id and o.ending is not null
-     where l.occurrence_id = $1 and l.scheduled_at = $2 and l.state = 'pending'
+     where l.occurrence_id = $1 and l.scheduled_at = $2 and l.state = 'pending' and l.finished_at is null
      order by l.position
      limit $3
        for update of l skip locked)

@@ -8,7 +8,7 @@ select count(*)
                  from matins.publication p where p.occurrence_id = o.id) published on true
           join matins.ledger l
             on l.occurrence_id = o.id and l.scheduled_at = o.scheduled_at and l.position <= published.through
-           and l.state in ('pending', 'running')
+           and l.finished_at is null
          where o.job = $1 and o.state in ('claimed', 'running')
            and (l.state = 'running'
                 or ((l.epoch = 0 or l.published_at is not null)

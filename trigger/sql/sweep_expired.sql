@@ -4,7 +4,8 @@
 with silent as materialized (
     select account
       from matins.ledger
-     where occurrence_id = $1 and scheduled_at = $2 and state = 'running' and position <= $4
+     where occurrence_id = $1 and scheduled_at = $2 and state = 'running' and finished_at is null
+       and position <= $4
        and lease_until < coalesce($5::timestamptz, clock_timestamp()))
 , expired as (
     select l.account

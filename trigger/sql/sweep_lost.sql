@@ -7,7 +7,8 @@ with first_published as (
 , silent as materialized (
     select account
       from matins.ledger
-     where occurrence_id = $1 and scheduled_at = $2 and state = 'pending' and position <= $4
+     where occurrence_id = $1 and scheduled_at = $2 and state = 'pending' and finished_at is null
+       and position <= $4
        and ((epoch = 0 and position <= (select through from first_published))
             or (published_at is not null and greatest(published_at, not_before) < $5))
      order by account

@@ -10,7 +10,7 @@ with given as materialized (
       from given
       join matins.ledger l
         on l.occurrence_id = given.occurrence_id and l.account = given.account and l.scheduled_at = $2
-       and l.epoch = given.epoch and l.state like 'pending' and l.published_at is null
+       and l.epoch = given.epoch and l.state = 'pending' and l.published_at is null
      order by l.account
        for update of l skip locked)
 update matins.ledger l

@@ -10,7 +10,7 @@ with given as materialized (
       from given
       join matins.ledger l
         on l.occurrence_id = given.occurrence_id and l.account = given.account and l.scheduled_at = $2
-       and l.generation = $4 and l.state like 'pending' and l.starts < $5
+       and l.generation = $4 and l.state = 'pending' and l.starts < $5
      order by l.account
        for update of l skip locked)
 update matins.ledger l

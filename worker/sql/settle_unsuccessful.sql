@@ -19,5 +19,5 @@ update matins.ledger l
        error_class = given.error_class, error = given.error, worker = $11, trace_context = $13
   from given
  where l.occurrence_id = given.occurrence_id and l.account = given.account and l.scheduled_at = $2
-   and l.state like 'pending'
+   and l.state = 'pending'
 returning l.account, l.epoch, l.state, l.isolated, given.wait, clock_timestamp() as settled_at;

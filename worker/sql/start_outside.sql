@@ -1,13 +1,12 @@
 -- Commits the start of an outside call: of several copies one gets the row, and its epoch is the fence of the settle.
 -- A row that has used up its starts is given back unchanged: it kills its workers.
--- `like` keeps the planner off the index of open rows, as in `start_rows`.
 -- $1 occurrence id, $2 its scheduled_at, $3 account, $4 generation, $5 now, $6 starts that are allowed, $7 lease,
 -- $8 worker, $9 published at.
 with startable as (
     select l.account, l.starts < $6::integer as allowed
       from matins.ledger l
      where l.occurrence_id = $1 and l.scheduled_at = $2 and l.account = $3
-       and l.state like 'pending' and l.generation = $4
+       and l.state = 'pending' and l.generation = $4
        and (l.not_before is null or l.not_before <= coalesce($5::timestamptz, clock_timestamp()))
        and not exists (select 1 from matins.occurrence o where o.id = $1 and o.ending is not null)
        for update of l skip locked)
