@@ -65,11 +65,11 @@ def test_values_cannot_replace_what_every_line_says(capsys: Output) -> None:
 
 
 def test_the_standard_library_comes_out_of_the_same_place_from_warning_on(capsys: Output) -> None:
-    logging.getLogger("aio_pika.connection").info("quiet")
-    logging.getLogger("aio_pika.connection").warning("lost %s", "amqp://guest:secret@broker/")
+    logging.getLogger("asyncpg.pool").info("quiet")
+    logging.getLogger("asyncpg.pool").warning("lost %s", "amqp://guest:secret@broker/")
 
     [line] = written(capsys)
-    assert (line["level"], line["module"]) == ("warning", "aio_pika.connection")
+    assert (line["level"], line["module"]) == ("warning", "asyncpg.pool")
     assert line["event"] == "lost amqp://guest:***@broker/"
 
 

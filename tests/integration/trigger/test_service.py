@@ -19,10 +19,11 @@ from shared.migrate import enter_environment
 from shared.postgres import Session
 from shared.start import Prepared
 from shared.stopping import Stopping
+from shared.terminal import REFUSED
 from tests.integration.trigger.support import fill, job_at
 from tests.support.fleet import deploy, prepared_for, until
 from trigger.register import register
-from trigger.service import REFUSED, Trigger, serve
+from trigger.service import Trigger, serve
 
 FAST = {"tick_interval": "50ms", "sweep_interval": "100ms", "claim_lease": "2s", "grace_period": "3s"}
 
