@@ -1,19 +1,13 @@
 """The trigger's commands. Exit codes: 0 done, 1 not done or not well, 2 refused, or no server to ask."""
 
-from collections.abc import Callable
-from typing import Annotated, Any
-
-import typer
-
-from shared.terminal import EXIT_CODES
-from shared.version import VERSION
+from shared.terminal_application import Command, command_line
 from trigger.commands_act import cancel_command, fire_command, rerun_command
 from trigger.commands_deploy import check_command, migrate_command, serve_command
 from trigger.commands_doctor import doctor_command
 from trigger.commands_jobs import jobs_command, preview_command
 from trigger.commands_look import occurrences_command, show_command, status_command
 
-_COMMANDS: tuple[tuple[str, Callable[..., Any], tuple[str, ...]], ...] = (
+_COMMANDS: tuple[Command, ...] = (
     ("serve", serve_command, ("serve", "serve --migrate")),
     ("check", check_command, ("check", "check --jobs billing.jobs,reports.jobs")),
     (
@@ -61,37 +55,11 @@ _COMMANDS: tuple[tuple[str, Callable[..., Any], tuple[str, ...]], ...] = (
     ("doctor", doctor_command, ("doctor", "doctor --json")),
 )
 
-application = typer.Typer(
-    name="trigger",
-    help="The trigger plans, claims and publishes recurring work, and is the operator's command line. All settings "
-    "come from MATINS_… variables; see the README.",
-    epilog=EXIT_CODES,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+application = command_line(
+    "trigger",
+    "The trigger plans, claims and publishes recurring work, and is the operator's command line.",
+    _COMMANDS,
 )
-
-
-def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
-    if wanted:
-        typer.echo(VERSION)
-        raise typer.Exit
-
-
-@application.callback()
-def trigger(
-    *,
-    _version_wanted: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the release and end.")
-    ] = False,
-) -> None:
-    """Take the options that come before a command."""
-
-
-for _name, _command, _examples in _COMMANDS:
-    _epilog = "\n\n".join(("Examples:", *(f"python -m trigger {example}" for example in _examples)))
-    application.command(name=_name, epilog=_epilog)(_command)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from tests.architecture.sources import PRODUCT, ROOT, files, modules, relative
@@ -22,6 +23,7 @@ def package(path: Path) -> str:
     return relative(path.parents[1])
 
 
+@cache
 def constants(folder: str) -> set[str]:
     return {
         target.id
@@ -33,6 +35,7 @@ def constants(folder: str) -> set[str]:
     }
 
 
+@cache
 def strings(folder: str) -> set[str]:
     return {
         node.value

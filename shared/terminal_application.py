@@ -1,0 +1,44 @@
+"""A process's command line: its commands with examples, `--version`, and help that says what the exit codes mean."""
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from shared.terminal import EXIT_CODES
+from shared.version import VERSION
+
+Command: TypeAlias = tuple[str, Callable[..., Any], tuple[str, ...]]
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if wanted:
+        typer.echo(VERSION)
+        raise typer.Exit
+
+
+def _options(
+    *,
+    _version_wanted: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the release and end.")
+    ] = False,
+) -> None:
+    """Take the options that come before a command."""
+
+
+def command_line(program: str, purpose: str, commands: Iterable[Command]) -> typer.Typer:
+    """Make the command line of `python -m <program>`; each command is its name, its function and its examples."""
+    application = typer.Typer(
+        name=program,
+        help=f"{purpose} All settings come from MATINS_… variables; see the README.",
+        epilog=EXIT_CODES,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=_options,
+    )
+    for name, command, examples in commands:
+        epilog = "\n\n".join(("Examples:", *(f"python -m {program} {example}" for example in examples)))
+        application.command(name=name, epilog=epilog)(command)
+    return application
