@@ -71,6 +71,10 @@ def decode(body: bytes) -> WorkMessage:
         if version > MESSAGE_VERSION:
             problem = f"version {version}; this release reads versions up to {MESSAGE_VERSION}"
             raise NewerMessage(problem)
-        return _decoder.decode(body)
+        message = _decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableMessage(str(error)[:500]) from error
+    if any("\0" in account for account in message.accounts):
+        problem = "an account's id holds a NUL character, so no ledger row can be meant"
+        raise UnreadableMessage(problem)
+    return message

@@ -29,6 +29,7 @@ from anyio.abc import TaskStatus
 from yarl import URL
 
 from shared import clock
+from shared.broker_transport import GatheringTransport
 from shared.errors import MatinsError
 from shared.logs import logger
 
@@ -64,6 +65,7 @@ async def open_connection(url: str, *, name: str, heartbeat: int, timeout: float
     if address.scheme not in {"amqp", "amqps"} or not address.host:
         raise BrokerUnavailable("the broker's address must begin with amqp:// or amqps:// and name a host")
     connection = Connection(make_url(address, heartbeat=heartbeat), client_properties={"connection_name": name})
+    connection.kwargs["transport_factory"] = GatheringTransport()
     try:
         await connection.connect(timeout=timeout)
     except (*DRIVER_ERRORS, asyncio.CancelledError) as error:

@@ -26,6 +26,7 @@ DatabaseError = asyncpg.PostgresError
 DriverError = asyncpg.InterfaceError
 UniqueViolation = asyncpg.UniqueViolationError
 IntegrityViolation = asyncpg.IntegrityConstraintViolationError
+UnfitData = asyncpg.DataError
 UndefinedTable = asyncpg.UndefinedTableError
 InvalidSchema = asyncpg.InvalidSchemaNameError
 InsufficientPrivilege = asyncpg.InsufficientPrivilegeError
@@ -72,6 +73,8 @@ def is_lost_connection(error: BaseException) -> bool:
         asyncpg.CannotConnectNowError,
         asyncpg.IdleInTransactionSessionTimeoutError,
         asyncpg.InterfaceError,
+        # What the driver says when the server has ended the session behind its back.
+        asyncpg.InternalClientError,
         OSError,
     )
     return isinstance(error, lost) and not isinstance(error, TimeoutError)

@@ -91,8 +91,13 @@ async def publish_pass(work: Publishing) -> Published:
         return done
     for publish in (_publish_again, _publish_first):
         for occurrence in occurrences:
-            if done.room > 0 and not done.failed:
-                await publish(work, occurrence, done)
+            if done.room <= 0 or done.failed:
+                continue
+            # A page may have waited for a slow broker for longer than the lease.
+            async with work.database.session() as session:
+                if not await take_lease(session, lease, work.holder, work.lease, now=work.now):
+                    return done
+            await publish(work, occurrence, done)
     done.held_back = done.room <= 0
     if done.failed:
         async with work.database.session() as session:

@@ -17,7 +17,7 @@ from shared import clock
 from shared.broker import Delivery
 from shared.job import Job, PerAccount
 from shared.logs import logger
-from shared.postgres import is_transient
+from shared.postgres import UnfitData, is_transient
 from shared.stopping import Stopping
 from worker.handle import Handling, NotHandedOn, Parcel
 from worker.send import Sender
@@ -47,6 +47,7 @@ class Desk:
     handling: Handling
     incoming: MemoryObjectSendStream[Parcel] = field(init=False)
     waiting: MemoryObjectReceiveStream[Parcel] = field(init=False)
+    started_through: datetime | None = None
 
     def __post_init__(self) -> None:
         """Make the stream; the prefetch is what bounds it."""
@@ -68,6 +69,8 @@ class Desk:
                 batch = [parcel]
                 if is_batched(self.handling.job) and not parcel.suspect:
                     kept = self._fill(batch, waiting)
+                newest = max(one.message.published_at for one in batch)
+                self.started_through = max(self.started_through or newest, newest)
                 await self._work(batch, stopping)
 
     def _fill(self, batch: list[Parcel], waiting: MemoryObjectReceiveStream[Parcel]) -> Parcel | None:
@@ -102,6 +105,12 @@ class Desk:
         while True:
             try:
                 await self.handling.handle(batch)
+            except UnfitData as error:
+                # The message holds what the database cannot take. Its copy is parked; what is its own is done alone.
+                _log.exception("message cannot be worked on", job=self.handling.job.name, error=str(error))
+                for parcel in batch:
+                    await parcel.delivery.reject(requeue=False)
+                return
             except Exception as error:
                 if not isinstance(error, NotHandedOn) and not is_transient(error):
                     raise
@@ -121,7 +130,6 @@ class Reception:
     sender: Sender
     desks: dict[str, Desk]
     queues: dict[str, str]
-    started: dict[str, datetime] = field(default_factory=dict)
     odd: MemoryObjectSendStream[tuple[Delivery, str]] = field(init=False)
     set_aside: MemoryObjectReceiveStream[tuple[Delivery, str]] = field(init=False)
 
@@ -143,9 +151,6 @@ class Reception:
         if desk is None or desk.handling.job.queue != self.queues[delivery.queue]:
             self.odd.send_nowait((delivery, f"hand on: this worker has no code for job {message.job!r}"))
             return
-        key = desk.handling.job.queue
-        known = self.started.get(key)
-        self.started[key] = message.published_at if known is None else max(known, message.published_at)
         desk.incoming.send_nowait(Parcel(delivery, message))
 
     async def handle_odd(self) -> None:
@@ -162,8 +167,13 @@ class Reception:
             await hand_back(self.sender, delivery, self.queues[delivery.queue], wait=HAND_BACK_SECONDS)
 
     def take_started(self) -> dict[str, datetime]:
-        """Give, by queue, the latest publish time among the messages taken, for the heartbeat."""
-        return dict(self.started)
+        """Give, by queue, the latest publish time among the messages that were started, for the heartbeat."""
+        started: dict[str, datetime] = {}
+        for desk in self.desks.values():
+            key = desk.handling.job.queue
+            if desk.started_through is not None:
+                started[key] = max(started.get(key, desk.started_through), desk.started_through)
+        return started
 
     def close(self) -> None:
         """Let every slot end once it has seen what waits."""

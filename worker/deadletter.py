@@ -16,7 +16,7 @@ from schemas.message import NewerMessage, UnreadableMessage, WorkMessage, decode
 from shared import clock
 from shared.broker import Delivery
 from shared.logs import logger
-from shared.postgres import Database, Session, is_transient
+from shared.postgres import Database, Session, UnfitData, is_transient
 from shared.sql_files import statement
 from shared.stopping import Stopping
 from shared.telemetry import Destination, dead_letter_span, metrics
@@ -54,6 +54,11 @@ class DeadLetters:
     async def _try(self, delivery: Delivery) -> bool:
         try:
             await self.account_for(delivery)
+        except UnfitData as error:
+            _log.exception(
+                "dead letter names nothing that can be a row", message=delivery.message_id, reason=str(error)
+            )
+            await delivery.ack()
         except Exception as error:
             if not is_transient(error):
                 raise

@@ -16,20 +16,28 @@ class Gate:
         self._alone = False
         self._waiting_alone = 0
 
+    def _is_kept(self) -> bool:
+        return self._alone or self._waiting_alone > 0
+
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
         """Pass beside others; wait while one is alone, or waits to be."""
-        async with self._changed:
-            while self._alone or self._waiting_alone:
-                await self._changed.wait()
+        # Nothing is awaited between the look and the entry, so where nobody is alone no lock is needed.
+        if self._is_kept():
+            async with self._changed:
+                while self._is_kept():
+                    await self._changed.wait()
+                self._together += 1
+        else:
             self._together += 1
         try:
             yield
         finally:
-            with anyio.CancelScope(shield=True):
-                async with self._changed:
-                    self._together -= 1
-                    self._changed.notify_all()
+            self._together -= 1
+            if self._waiting_alone and not self._together:
+                with anyio.CancelScope(shield=True):
+                    async with self._changed:
+                        self._changed.notify_all()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

@@ -15,7 +15,7 @@ from shared.broker import Delivery
 from shared.errors import MatinsError
 from shared.job import Job
 from shared.logs import logger
-from shared.postgres import Database, DatabaseError, is_lost_connection, is_transient
+from shared.postgres import Database, is_lost_connection
 from shared.sql_files import statement
 from shared.telemetry import Destination, Span, execute_span, metrics, settle_span
 from worker.closing import Closing
@@ -33,12 +33,6 @@ READ_MISSED = statement("worker", "read_missed")
 BUSY_SECONDS = 1.0
 UNDO_SECONDS = 2.0
 _log = logger(__name__)
-
-
-def _is_over(error: BaseException) -> bool:
-    """Tell whether the session is gone; one that the server has just ended may still seem open to the driver."""
-    said_by_the_server = isinstance(error, (DatabaseError, TimeoutError))
-    return is_lost_connection(error) or (is_transient(error) and not said_by_the_server)
 
 
 class NotHandedOn(MatinsError):
@@ -90,8 +84,10 @@ class Handling:
         can all be done again.
         """
         first = parcels[0].message
-        async with self.database.session() as session:
-            occurrence = await self.occurrences.find(session, first)
+        occurrence = self.occurrences.recall(first)
+        if occurrence is None:
+            async with self.database.session() as session:
+                occurrence = await self.occurrences.find(session, first)
         try:
             if occurrence is None:
                 self._unknown(parcels[0])
@@ -202,7 +198,7 @@ class Handling:
                     settling=lambda: settle_span(self.job.name, identity, accounts=len(batch.accounts)),
                 )
             except Exception as error:
-                if _is_over(error):
+                if is_lost_connection(error):
                     # A worker that was frozen finds its transaction ended by the server: its late write did nothing.
                     self.teller.fenced(batch.occurrence, f"the transaction was lost: {type(error).__name__}")
                 raise

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -127,16 +127,19 @@ class BlockingLentConnection:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A job's function, ready to be called; `threads` bounds the plain functions at once."""
+    """A job's function, ready to be called; `threads` bounds the plain functions at once.
+
+    `blocking` tells whether the function is a plain one, for a thread.
+    """
 
     function: Function
     timeout: timedelta
     threads: anyio.CapacityLimiter
+    blocking: bool = field(init=False)
 
-    @property
-    def blocking(self) -> bool:
-        """Tell whether the function is a plain one, for a thread."""
-        return not inspect.iscoroutinefunction(inspect.unwrap(self.function))
+    def __post_init__(self) -> None:
+        """Look at the function once."""
+        object.__setattr__(self, "blocking", not inspect.iscoroutinefunction(inspect.unwrap(self.function)))
 
     async def with_connection(self, session: Session, make_call: Callable[[Any], Any]) -> Any:
         """Call the function with a connection lent for the call: `make_call` is given it and gives the call."""

@@ -38,22 +38,26 @@ class Occurrences:
 
     async def find(self, session: Session, message: WorkMessage) -> WorkOccurrence | None:
         """Give the occurrence that a message names; None when there is none, or the message tells another story."""
-        known = self._known.get(message.occurrence_id) or await self._read(session, message.occurrence_id)
+        if message.occurrence_id not in self._known:
+            await self._read(session, message.occurrence_id)
+        return self.recall(message)
+
+    def recall(self, message: WorkMessage) -> WorkOccurrence | None:
+        """Give the same without asking the database; None also when it hasn't been read lately."""
+        known = self._known.get(message.occurrence_id)
         if known is None or known.identity.job != message.job or known.scheduled_at != message.scheduled_at:
             return None
         return known
 
-    async def _read(self, session: Session, occurrence_id: int) -> WorkOccurrence | None:
+    async def _read(self, session: Session, occurrence_id: int) -> None:
         row = await session.fetchrow(READ_OCCURRENCE, occurrence_id)
         if row is None:
-            return None
-        found = WorkOccurrence(
+            return
+        self._known[occurrence_id] = WorkOccurrence(
             row["id"],
             Identity(row["job"], row["scheduled_at"], row["variant"]),
             Window(row["window_since"], row["window_until"]),
             row["trace_context"],
         )
-        self._known[occurrence_id] = found
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
-        return found

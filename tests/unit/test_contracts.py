@@ -65,6 +65,8 @@ def test_an_unknown_field_of_the_same_version_is_accepted() -> None:
         FIRST.replace(b'"0123"', b'""'),
         FIRST.replace(b'"0123"', b"NaN"),
         FIRST.replace(b'"0123"', b'"\xff"'),
+        FIRST.replace(b'"0123"', rb'"a\u0000b"'),
+        FIRST.replace(b'"0123"', rb'"a\ud800b"'),
         FIRST.replace(b'"accounts":["0123","o\'neil \xf0\x9f\xa7\xbe"]', b'"accounts":[]'),
         FIRST.replace(b"02:00:00Z", b"02:00:00"),
         FIRST.replace(b'"version":1', b'"version":0'),
