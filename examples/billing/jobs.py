@@ -21,7 +21,7 @@ from shared.sql_files import statement
 NIGHT = Cron(schedule(), zone="UTC")
 NIGHTLY = Decisions(
     catch_up="latest",
-    catch_up_within=hours(20),
+    catch_up_within=hours(24),
     overlap="skip",
     start_within=minutes(10),
     finish_within=hours(3),

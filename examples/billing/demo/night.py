@@ -13,7 +13,10 @@ from trigger.plan import plan_through
 
 JUST_BEFORE = timedelta(minutes=1)
 ENSURE_PARTITION = "select matins.ensure_ledger_partition($1)"
-LAST_FULL_HOUR = "select date_trunc('hour', clock_timestamp() - interval '1 minute')"
+LAST_NIGHT = """
+select (date_trunc('day', clock_timestamp() at time zone 'UTC' - interval '2 hours') + interval '2 hours')
+       at time zone 'UTC'
+"""
 KNOWN_SINCE = "update matins.job set known_since = $1, planned_through = $1"
 ALIVE_SINCE = "update matins.instance set started_at = $1 where kind = 'trigger'"
 OCCURRENCE = "select id from matins.occurrence where job = $1 and scheduled_at = $2 and variant = ''"
@@ -41,10 +44,10 @@ select i.id, (a.detail ->> 'accounts_read')::integer as accounts_read, (a.detail
 """
 
 
-async def last_full_hour(session: Session) -> datetime:
-    """Give the full hour that is over by the database's clock: the demo's nights fall then."""
-    hour: datetime = await session.fetchval(LAST_FULL_HOUR)
-    return hour
+async def last_night(session: Session) -> datetime:
+    """Give the last 02:00 UTC by the database's clock."""
+    night: datetime = await session.fetchval(LAST_NIGHT)
+    return night
 
 
 async def let_night_fall(session: Session, night: datetime) -> None:

@@ -17,7 +17,7 @@ from examples.billing.demo.night import (
     ENSURE_PARTITION,
     TAKEN_OVER,
     held_fan_out,
-    last_full_hour,
+    last_night,
     let_night_fall,
     occurrence_id,
     progress,
@@ -210,7 +210,7 @@ async def tell(screen: Screen, servers: Servers, accounts: int, stay: Interrupti
     """Tell the story on running servers; with `stay`, leave all running until then. Raises DemoFailed."""
     async with fresh_place(servers) as place, session_on(place.database_url) as session:
         with tempfile.TemporaryDirectory(prefix="matins-demo-") as folder:
-            night = await last_full_hour(session)
+            night = await last_night(session)
             with Fleet(place, Path(folder), f"0 {night.hour} * * *") as fleet:
                 story = Story(screen, place, session, fleet, night, accounts)
                 await story.tell()
