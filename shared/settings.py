@@ -151,7 +151,7 @@ class Settings:
     delays: tuple[int, ...] = _setting(
         _delays, "1,5,30,120,600,3600", "Seconds of the delay queues; read by `migrate`."
     )
-    pool_size: int = _setting(_whole(2, 1000), "12", "Database connections of one process.")
+    pool_size: int = _setting(_whole(4, 1000), "12", "Database connections of one process.")
     statement_cache_size: int = _setting(_whole(0, 10_000), "200", "0 behind pgbouncer in transaction mode.")
     database_timeout: timedelta = _setting(
         _duration(0.2, 600), "30s", "The longest that a statement of our own, or a wait for a connection, may take."

@@ -131,7 +131,7 @@ def _counts(generation: dict[str, Any]) -> list[int]:
 
 
 def _brief(event: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in event["detail"].items() if value is not None)
+    return ", ".join(f"{name} {value}" for name, value in event["detail"].items() if value not in (None, ""))
 
 
 def _job(one: dict[str, Any], times: Times) -> tuple[object, ...]:

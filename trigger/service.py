@@ -88,7 +88,7 @@ class Trigger:
             await stopping.wait()
             grace = self.prepared.settings.grace_period.total_seconds()
             # What still reads a page then is cancelled, and gives its claim back; the rest is for saying goodbye.
-            work.cancel_scope.deadline = clock.monotonic() + grace - min(DRAIN_MARGIN_SECONDS, grace / 2)
+            work.cancel_scope.deadline = anyio.current_time() + grace - min(DRAIN_MARGIN_SECONDS, grace / 2)
         await self._end()
 
     def _start_loops(self, work: TaskGroup, stopping: Stopping) -> None:

@@ -114,7 +114,7 @@ class Desk:
             except Exception as error:
                 if not isinstance(error, NotHandedOn) and not is_transient(error):
                     raise
-                _log.warning("work will be tried again", job=self.handling.job.name, error=str(error), seconds=pause)
+                self.handling.teller.interrupted(error)
             else:
                 return
             if stopping.requested:
@@ -164,7 +164,8 @@ class Reception:
         if reason.startswith("unreadable"):
             await delivery.reject(requeue=False)
         else:
-            await hand_back(self.sender, delivery, self.queues[delivery.queue], wait=HAND_BACK_SECONDS)
+            while not await hand_back(self.sender, delivery, self.queues[delivery.queue], wait=HAND_BACK_SECONDS):
+                await clock.sleep(HAND_BACK_SECONDS)
 
     def take_started(self) -> dict[str, datetime]:
         """Give, by queue, the latest publish time among the messages that were started, for the heartbeat."""
@@ -184,7 +185,9 @@ class Reception:
         self.odd.close()
 
 
-async def hand_back(sender: Sender, delivery: Delivery, queue: str, *, wait: float) -> None:
-    """Publish a delivery as new, so that nothing is counted against it; unconfirmed, it stays and comes again."""
-    if await sender.hand_back(delivery, queue, wait=wait):
-        await delivery.ack()
+async def hand_back(sender: Sender, delivery: Delivery, queue: str, *, wait: float) -> bool:
+    """Publish a delivery as new, so that nothing is counted against it; unconfirmed (False), it is still held."""
+    if not await sender.hand_back(delivery, queue, wait=wait):
+        return False
+    await delivery.ack()
+    return True

@@ -65,11 +65,15 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """Everything that handling one job's messages needs, in one worker."""
+    """Everything that handling one job's messages needs, in one worker.
+
+    `database` is for what runs, `background` for what must not wait behind it.
+    """
 
     job: Job
     runner: Runner | OutsideRunner
     database: Database
+    background: Database
     sender: Sender
     occurrences: Occurrences
     closing: Closing
@@ -215,6 +219,9 @@ class Handling:
             except CommitFailed as own:
                 async with self.database.session() as session:
                     ran = await runner.record_failure(session, single, own, trace_context=span.context)
+            except Fenced as fenced:
+                self.teller.fenced(batch.occurrence, str(fenced))
+                ran = Ran(missed=single.accounts)
             await self._after(batch.occurrence, batch.generation, ran, span)
             missed += ran.missed
         return tuple(missed)
@@ -229,7 +236,7 @@ class Handling:
                 await self._missed([parcel], occurrence, [account])
                 return
             try:
-                outcome, value = await runner.call(self.database, started)
+                outcome, value = await runner.call(self.background, started)
             except anyio.get_cancelled_exc_class():
                 with anyio.move_on_after(UNDO_SECONDS, shield=True):
                     await runner.hand_back(self.database, started)

@@ -11,7 +11,6 @@ from datetime import timedelta
 import anyio
 from anyio.abc import TaskGroup
 
-from shared import clock
 from shared.broker import Consumer, Delivery, Publisher
 from shared.errors import MatinsError
 from shared.fleet import advance_queues, beat_instance, register_instance, stop_instance
@@ -34,6 +33,7 @@ from worker.send import Sender
 from worker.tell import Teller
 from worker.transaction import Runner
 
+BACKGROUND_CONNECTIONS = 2
 CLOSE_INTERVAL = timedelta(milliseconds=200)
 BEAT_INTERVAL = timedelta(seconds=5)
 DEAD_LETTER_PREFETCH = 8
@@ -54,6 +54,7 @@ class Worker:
     health: Health
     resolved: Resolved = field(init=False)
     database: Database = field(init=False)
+    background: Database = field(init=False)
     publisher: Publisher = field(init=False)
     consumer: Consumer = field(init=False)
     reception: Reception = field(init=False)
@@ -71,9 +72,11 @@ class Worker:
             raise NothingToDoHere
         jobs = {name: self.prepared.loaded.jobs[name] for name in self.resolved.functions}
         slots = sum(job.handler.concurrency for job in jobs.values())
-        self.database = self.prepared.database(min(settings.pool_size, slots + 4))
+        # Handlers may hold all their connections for as long as they run; what keeps the worker alive must not wait.
+        self.background = self.prepared.database(BACKGROUND_CONNECTIONS)
+        self.database = self.prepared.database(min(settings.pool_size - BACKGROUND_CONNECTIONS, slots))
         self.failures = FailureLog(_log)
-        self.closing = Closing(self.database, instance.id)
+        self.closing = Closing(self.background, instance.id)
         heartbeat, timeout = int(settings.broker_heartbeat.total_seconds()), settings.broker_timeout.total_seconds()
         name = f"matins worker {instance.id[:8]}"
 
@@ -83,7 +86,7 @@ class Worker:
         self.publisher = Publisher(url, name=f"{name} publish", heartbeat=heartbeat, timeout=timeout)
         sender = Sender(self.publisher, self.prepared.topology)
         occurrences = Occurrences()
-        self.dead_letters = DeadLetters(self.database, occurrences, self.closing, settings.max_crashes)
+        self.dead_letters = DeadLetters(self.background, occurrences, self.closing, settings.max_crashes)
         self.reception = self._reception(jobs, sender, occurrences)
         self.consumer = Consumer(
             url, self._prefetches(jobs), name=f"{name} consume", heartbeat=heartbeat, timeout=timeout
@@ -96,6 +99,7 @@ class Worker:
                 job,
                 self._runner(job, self.resolved.functions[name]),
                 self.database,
+                self.background,
                 sender,
                 occurrences,
                 self.closing,
@@ -126,6 +130,7 @@ class Worker:
     async def start(self, group: TaskGroup, stopping: Stopping) -> None:
         """Run until the drain is over."""
         await self.database.open()
+        await self.background.open()
         ready = False
         self.health.part("start", lambda: None if ready else "waiting for the servers")
         await wait_for_servers(self.prepared, self.database, stopping)
@@ -147,7 +152,7 @@ class Worker:
             _log.info("working", jobs=sorted(self.resolved.functions))
             await stopping.wait()
             grace = self.prepared.settings.grace_period.total_seconds()
-            work.cancel_scope.deadline = clock.monotonic() + grace - min(DRAIN_MARGIN_SECONDS, grace / 2)
+            work.cancel_scope.deadline = anyio.current_time() + grace - min(DRAIN_MARGIN_SECONDS, grace / 2)
             await self.consumer.stop_consuming()
             self.reception.close()
             self.dead_letters.close()
@@ -178,7 +183,7 @@ class Worker:
     async def beat_pass(self) -> None:
         """Say that the worker lives, and how far its queues have been worked off."""
         self.failures.report()
-        async with self.database.session() as session:
+        async with self.background.session() as session:
             await beat_instance(session, self.prepared.instance.id)
             await advance_queues(session, self.reception.take_started())
 
@@ -187,7 +192,7 @@ class Worker:
         self.failures.report(everything=True)
         try:
             await self.closing.close_pass()
-            async with self.database.session() as session:
+            async with self.background.session() as session:
                 await advance_queues(session, self.reception.take_started())
                 await stop_instance(session, self.prepared.instance.id)
         except Exception as error:
@@ -197,6 +202,7 @@ class Worker:
         await self.consumer.close()
         await self.publisher.close()
         await self.database.close()
+        await self.background.close()
 
 
 async def serve(prepared: Prepared) -> int:

@@ -41,6 +41,12 @@ class Teller:
             shown = list(outcomes)[:_SHOWN_AT_DEBUG]
             _log.debug("accounts settled", occurrence=identity, accounts=shown, **counts)
 
+    def interrupted(self, error: Exception) -> None:
+        """Tell that a server is away, and that the work is tried again with its messages held."""
+        self.failures.failure(
+            "work will be tried again", job=self.job, error_class=type(error).__name__, reason=str(error)
+        )
+
     def fenced(self, occurrence: WorkOccurrence, reason: str) -> None:
         """Tell of a settle that changed nothing, since the rows were no longer this worker's."""
         _log.warning("fenced", occurrence=str(occurrence.identity), reason=reason)
