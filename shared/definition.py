@@ -1,5 +1,6 @@
 """A job's declaration as the database keeps it: plain JSON, and a fingerprint that tells two declarations apart."""
 
+import functools
 import hashlib
 from typing import Any
 
@@ -65,4 +66,8 @@ def handler_name(job: Job) -> str:
     function = job.handler.handler
     if isinstance(function, str):
         return function
-    return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(function))}"
+    while isinstance(function, functools.partial):
+        function = function.func
+    # An object's address differs in every process, and a definition must not.
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"

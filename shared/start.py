@@ -90,7 +90,7 @@ def prepare(kind: str) -> Prepared:
             _log.warning("schedule", job=job.name, warning=doubt)
     _log.info("starting", version=VERSION, host=instance.host, tzdata=instance.tzdata_version, jobs=sorted(loaded.jobs))
     if warning := tzdata_warning():
-        _log.warning("time zones", warning=warning)
+        _log.info("time zones", remark=warning)
     return Prepared(settings, loaded, instance, topology_of(settings, loaded.jobs))
 
 

@@ -1,6 +1,7 @@
 """Calling a job's code: under its timeout, a plain function in a thread, the connection lent and taken back."""
 
 import asyncio
+import functools
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -139,7 +140,7 @@ class Invocation:
 
     def __post_init__(self) -> None:
         """Look at the function once."""
-        object.__setattr__(self, "blocking", not inspect.iscoroutinefunction(inspect.unwrap(self.function)))
+        object.__setattr__(self, "blocking", not is_async(self.function))
 
     async def with_connection(self, session: Session, make_call: Callable[[Any], Any]) -> Any:
         """Call the function with a connection lent for the call: `make_call` is given it and gives the call."""
@@ -161,8 +162,10 @@ class Invocation:
         with anyio.move_on_after(self.timeout.total_seconds()) as scope:
             try:
                 if self.blocking:
-                    return await anyio.to_thread.run_sync(
-                        self.function, call, abandon_on_cancel=True, limiter=self.threads
+                    return _finished(
+                        await anyio.to_thread.run_sync(
+                            self.function, call, abandon_on_cancel=True, limiter=self.threads
+                        )
                     )
                 return await self.function(call)
             except asyncio.CancelledError as error:
@@ -174,3 +177,24 @@ class Invocation:
                 raise RuntimeError(problem) from error
         problem = f"did not end within {self.timeout.total_seconds():g} s"
         raise TimedOut(problem)
+
+
+def is_async(function: Function) -> bool:
+    """Tell whether a handler is an async one: a function, one behind decorators or partials, or an object's call."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - whether its call is async, not whether it has one
+
+
+def _finished(result: Any) -> Any:
+    """Give a plain function's result. Raises TypeError for a coroutine: its work has not begun, and never would."""
+    if not inspect.isawaitable(result):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()
+    problem = (
+        "the handler is taken for a plain function, but it gave something to await: write `async def`, "
+        "and functools.wraps in its decorators"
+    )
+    raise TypeError(problem)

@@ -59,7 +59,8 @@ async def settle_in_transaction(
         moved = 0
         if good:
             nothing = [account for account in good if outcomes[account].result is Result.NOTHING_TO_DO]
-            moved += len(await session.fetch(SETTLE_SUCCEEDED, *_key(settlement), good, nothing, *_rest(settlement)))
+            tag = await session.execute(SETTLE_SUCCEEDED, *_key(settlement), good, nothing, *_rest(settlement))
+            moved += int(tag.removeprefix("UPDATE "))
         again: list[Again] = []
         if len(good) < len(outcomes):
             rows = await _settle_unsuccessful(session, settlement, outcomes)

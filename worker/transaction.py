@@ -246,7 +246,6 @@ class _Savepoints:
     def __init__(self, session: Session, role: str | None) -> None:
         self._session = session
         self._enter_role = f'; set local role "{role}"' if role else ""
-        self._leave_role = "set local role none; " if role else ""
         self._prefix = f"matins_{secrets.token_hex(8)}"
         self._number = 0
         self._inside = False
@@ -271,8 +270,8 @@ class _Savepoints:
         try:
             await call()
             await self._session.execute(
-                "set constraints all immediate; set constraints all deferred; "
-                f"{self._leave_role}release savepoint {name}{following}"
+                "set constraints all immediate; set constraints all deferred; set local role none; "
+                f"release savepoint {name}{following}"
             )
         except (Exception, SystemExit) as error:
             if self._session.is_closed() or is_lost_connection(error):

@@ -13,5 +13,4 @@ update matins.ledger l
        published_at = coalesce(l.published_at, $7), error_class = null, error = null
   from given
  where l.occurrence_id = given.occurrence_id and l.account = given.account and l.scheduled_at = $2
-   and l.state = 'pending'
-returning l.account;
+   and l.state = 'pending';

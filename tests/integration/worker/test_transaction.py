@@ -1,4 +1,5 @@
 import contextlib
+import functools
 from datetime import timedelta
 from typing import Any
 
@@ -303,3 +304,37 @@ async def test_a_worker_frozen_in_its_transaction_loses_it_and_changes_nothing(d
         assert len(lost) == 1
         assert await effects(second) == ["a"]
         assert (await ledger(second, occurrence.id))["a"]["state"] == "succeeded"
+
+
+class Invoicing:
+    async def __call__(self, call: AccountCall) -> None:
+        await insert(call)
+
+
+def undeclared(inner: Any) -> Any:
+    def outer(call: Any) -> Any:
+        return inner(call)
+
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("handler", "state", "error_class"),
+    [
+        (Invoicing(), "succeeded", None),
+        (functools.partial(insert), "succeeded", None),
+        (undeclared(insert), "pending", "TypeError"),
+    ],
+    ids=["an object", "a partial", "a decorator that hides it"],
+)
+async def test_work_that_has_not_begun_is_never_taken_for_done(
+    database_url: str, handler: Any, state: str, error_class: str | None
+) -> None:
+    job = job_with(PerAccount(handler))
+    async with session_on(database_url) as session:
+        await session.execute(EFFECTS)
+        occurrence = await running_occurrence(session, job, ["a"])
+        await runner_of(job).run(session, batch_of(occurrence, "a"))
+        row = (await ledger(session, occurrence.id))["a"]
+        assert (row["state"], row["error_class"]) == (state, error_class)
+        assert await effects(session) == (["a"] if state == "succeeded" else [])
