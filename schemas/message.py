@@ -4,7 +4,7 @@ A message only points at ledger rows; it carries nothing that a worker trusts. A
 release of the same version may add some) and refuses another version.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
@@ -13,6 +13,8 @@ MESSAGE_VERSION = 1
 MESSAGE_KIND = "matins.work.v1"
 MAXIMUM_BYTES = 64 * 1024
 MAXIMUM_ACCOUNT_BYTES = 512
+EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 _Account = Annotated[str, msgspec.Meta(min_length=1, max_length=MAXIMUM_ACCOUNT_BYTES)]
 
@@ -74,6 +76,9 @@ def decode(body: bytes) -> WorkMessage:
         message = _decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableMessage(str(error)[:500]) from error
+    if not all(EARLIEST <= instant <= LATEST for instant in (message.scheduled_at, message.published_at)):
+        problem = f"an instant outside of {EARLIEST:%Y} to {LATEST:%Y}"
+        raise UnreadableMessage(problem)
     if any("\0" in account for account in message.accounts):
         problem = "an account's id holds a NUL character, so no ledger row can be meant"
         raise UnreadableMessage(problem)

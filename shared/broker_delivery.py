@@ -35,6 +35,11 @@ class Delivery:
         return bool(self._message.redelivered)
 
     @property
+    def stale(self) -> bool:
+        """Tell whether its channel is gone, so that it can no longer be settled and comes again by itself."""
+        return bool(self._message.channel.is_closed)
+
+    @property
     def message_id(self) -> str | None:
         """The id that the publisher gave it."""
         return self._message.header.properties.message_id

@@ -136,7 +136,11 @@ class RetryLater(MatinsError):
     """Raised by a handler: try again after `after`. It uses up a try like any other failure."""
 
     def __init__(self, reason: str = "", *, after: timedelta) -> None:
-        """Keep the wait; `reason` goes into the report if no try is left."""
+        """Keep the wait; `reason` goes into the report if no try is left. Raises TypeError for anything else."""
+        given: object = after
+        if not isinstance(given, timedelta):
+            problem = f"RetryLater(after={after!r}): a duration is needed, as timedelta(seconds=30)"
+            raise TypeError(problem)
         super().__init__(reason or f"asked to be tried again after {after}")
         self.after = after
 

@@ -80,6 +80,14 @@ def is_lost_connection(error: BaseException) -> bool:
     return isinstance(error, lost) and not isinstance(error, TimeoutError)
 
 
+def is_over(session: Session) -> bool:
+    """Tell whether a session has ended; a pool takes one that has ended back at once, and then it cannot be asked."""
+    try:
+        return bool(session.is_closed())
+    except asyncpg.InterfaceError:
+        return True
+
+
 async def _prepare(connection: Any) -> None:
     await connection.set_type_codec(
         "jsonb", encoder=_encode_jsonb, decoder=_decode_jsonb, schema="pg_catalog", format="binary"
@@ -105,7 +113,10 @@ async def connect(url: str, *, name: str, timeout: timedelta, statement_cache_si
             statement_cache_size=statement_cache_size,
             server_settings={"application_name": name, "timezone": "UTC"},
         )
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+    except ValueError:
+        # What the parser says of an address can hold a part of the password.
+        raise DatabaseUnavailable("PostgreSQL: the database's address is not a URL that can be read") from None
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
         reason = f"PostgreSQL: {type(error).__name__}: {error}"
         raise DatabaseUnavailable(reason) from error
     await _prepare(connection)

@@ -16,7 +16,7 @@ from shared.terminal_tables import print_line, show_seconds
 from worker.invoke import Function
 from worker.outcome import Result
 from worker.resolve import resolve
-from worker.transaction import CommitFailed
+from worker.savepoints import CommitFailed
 from worker.trial import OneRun, Trial, latest_due, try_account
 
 PROGRAM = "worker"

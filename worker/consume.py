@@ -12,15 +12,18 @@ from datetime import datetime
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from schemas.message import NewerMessage, UnreadableMessage, decode
+from schemas.message import NewerMessage, UnreadableMessage, WorkMessage, decode
 from shared import clock
 from shared.broker import Delivery
 from shared.job import Job, PerAccount
-from shared.logs import logger
+from shared.logs import FailureLog, logger
 from shared.postgres import UnfitData, is_transient
 from shared.stopping import Stopping
-from worker.handle import Handling, NotHandedOn, Parcel
+from worker.handle import Handling
+from worker.parcel import NotHandedOn, Parcel
+from worker.savepoints import RoleUnavailable
 from worker.send import Sender
+from worker.transaction import SessionLost
 
 BATCH = 50
 HAND_BACK_SECONDS = 1.0
@@ -69,9 +72,14 @@ class Desk:
                 batch = [parcel]
                 if is_batched(self.handling.job) and not parcel.suspect:
                     kept = self._fill(batch, waiting)
-                newest = max(one.message.published_at for one in batch)
-                self.started_through = max(self.started_through or newest, newest)
+                self._note_started(batch)
                 await self._work(batch, stopping)
+
+    def _note_started(self, batch: list[Parcel]) -> None:
+        """Note how far the queue has been worked off; a message whose occurrence is not known proves nothing."""
+        known = [one.message.published_at for one in batch if self.handling.occurrences.recall(one.message)]
+        if known:
+            self.started_through = max(known if self.started_through is None else [self.started_through, *known])
 
     def _fill(self, batch: list[Parcel], waiting: MemoryObjectReceiveStream[Parcel]) -> Parcel | None:
         """Add what waits of the same occurrence and generation; give back the first that doesn't fit."""
@@ -82,7 +90,7 @@ class Desk:
             except (anyio.WouldBlock, anyio.EndOfStream):
                 return None
             message = parcel.message
-            if (message.occurrence_id, message.generation) != (first.occurrence_id, first.generation) or parcel.suspect:
+            if _group(message) != _group(first) or parcel.suspect:
                 return parcel
             batch.append(parcel)
         return None
@@ -101,10 +109,17 @@ class Desk:
             raise
 
     async def _repeatedly(self, batch: list[Parcel], stopping: Stopping) -> None:
-        pause = 0.1
-        while True:
+        pause, lost_sessions = 0.1, 0
+        # Of a lost channel the messages come again by themselves.
+        while not all(parcel.delivery.stale for parcel in batch):
             try:
                 await self.handling.handle(batch)
+            except SessionLost as error:
+                lost_sessions += 1
+                self.handling.teller.interrupted(error)
+                if lost_sessions >= self.handling.max_crashes and not batch[0].suspect:
+                    await self.handling.isolate(batch)
+                    return
             except UnfitData as error:
                 # The message holds what the database cannot take. Its copy is parked; what is its own is done alone.
                 _log.exception("message cannot be worked on", job=self.handling.job.name, error=str(error))
@@ -112,7 +127,7 @@ class Desk:
                     await parcel.delivery.reject(requeue=False)
                 return
             except Exception as error:
-                if not isinstance(error, NotHandedOn) and not is_transient(error):
+                if not isinstance(error, (NotHandedOn, RoleUnavailable)) and not is_transient(error):
                     raise
                 self.handling.teller.interrupted(error)
             else:
@@ -130,6 +145,7 @@ class Reception:
     sender: Sender
     desks: dict[str, Desk]
     queues: dict[str, str]
+    failures: FailureLog
     odd: MemoryObjectSendStream[tuple[Delivery, str]] = field(init=False)
     set_aside: MemoryObjectReceiveStream[tuple[Delivery, str]] = field(init=False)
 
@@ -148,7 +164,7 @@ class Reception:
             self.odd.send_nowait((delivery, f"unreadable: {unreadable}"))
             return
         desk = self.desks.get(message.job)
-        if desk is None or desk.handling.job.queue != self.queues[delivery.queue]:
+        if desk is None:
             self.odd.send_nowait((delivery, f"hand on: this worker has no code for job {message.job!r}"))
             return
         desk.incoming.send_nowait(Parcel(delivery, message))
@@ -160,7 +176,13 @@ class Reception:
                 await self._handle_odd_one(delivery, reason)
 
     async def _handle_odd_one(self, delivery: Delivery, reason: str) -> None:
-        _log.warning("message not for this worker", queue=delivery.queue, message=delivery.message_id, reason=reason)
+        self.failures.failure(
+            "message not for this worker",
+            error_class=reason.partition(":")[0],
+            queue=delivery.queue,
+            message=delivery.message_id,
+            reason=reason,
+        )
         if reason.startswith("unreadable"):
             await delivery.reject(requeue=False)
         else:
@@ -183,6 +205,10 @@ class Reception:
             # Each slot reads a clone of its own.
             desk.waiting.close()
         self.odd.close()
+
+
+def _group(message: WorkMessage) -> tuple[int, datetime, int]:
+    return message.occurrence_id, message.scheduled_at, message.generation
 
 
 async def hand_back(sender: Sender, delivery: Delivery, queue: str, *, wait: float) -> bool:

@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 import anyio
 
-from schemas.message import WorkMessage
-from shared.broker import Delivery
-from shared.errors import MatinsError
 from shared.job import Job
 from shared.logs import logger
-from shared.postgres import Database, is_lost_connection
+from shared.postgres import Database
 from shared.sql_files import statement
 from shared.telemetry import Destination, Span, execute_span, metrics, settle_span
 from worker.closing import Closing
 from worker.gate import Gate
 from worker.occurrences import Occurrences, WorkOccurrence
-from worker.outside import KillsWorkers, OutsideRunner
+from worker.outcome import Outcome
+from worker.outside import KillsWorkers, OutsideRunner, Started
+from worker.parcel import GivenUp, NotHandedOn, Parcel
+from worker.savepoints import CommitFailed
 from worker.send import Sender
-from worker.settle import Fenced, mark_published
+from worker.settle import Again, Fenced, mark_published
 from worker.tell import Teller
-from worker.transaction import Batch, CommitFailed, Ran, Runner
+from worker.transaction import Batch, Ran, Runner, SessionLost
 
 START_ALONE = statement("worker", "start_alone")
 UNDO_START = statement("worker", "undo_start")
@@ -33,34 +33,6 @@ READ_MISSED = statement("worker", "read_missed")
 BUSY_SECONDS = 1.0
 UNDO_SECONDS = 2.0
 _log = logger(__name__)
-
-
-class NotHandedOn(MatinsError):
-    """A message could not be published on; it was not acknowledged, and can be handled again."""
-
-
-class GivenUp(MatinsError):
-    """The message was rejected to the dead letters, and must not be acknowledged."""
-
-
-@dataclass(slots=True)
-class Parcel:
-    """A delivery and the message read from it; `start_committed` once this process has counted its start."""
-
-    delivery: Delivery
-    message: WorkMessage
-    start_committed: bool = False
-
-    @property
-    def suspect(self) -> bool:
-        """Tell whether an earlier delivery may have ended its worker."""
-        return self.message.isolated or self.delivery.redelivered
-
-    @property
-    def context(self) -> str:
-        """The trace context that travelled with it."""
-        found = self.delivery.headers.get("traceparent")
-        return found if isinstance(found, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +89,10 @@ class Handling:
                 if isinstance(self.runner, Runner) and not parcel.start_committed:
                     await self._start_alone(parcel, occurrence)
                 await self._execute([parcel], occurrence)
+            except SessionLost:
+                # As good as a dead worker: the next start is counted too, so that it cannot go on for ever.
+                parcel.start_committed = False
+                raise
             except anyio.get_cancelled_exc_class():
                 # Cut off by the drain: the worker did not die of it, so the start must not count.
                 with anyio.move_on_after(UNDO_SECONDS, shield=True):
@@ -136,7 +112,7 @@ class Handling:
                 None,
                 self.max_crashes,
             )
-        parcel.start_committed = True
+        parcel.start_committed = row is not None and row["allowed"]
         if row is not None and not row["allowed"]:
             reason = f"started {row['starts']} times, and each time the worker ended"
             await self._give_up(parcel, occurrence, reason)
@@ -201,10 +177,9 @@ class Handling:
                     trace_context=span.context,
                     settling=lambda: settle_span(self.job.name, identity, accounts=len(batch.accounts)),
                 )
-            except Exception as error:
-                if is_lost_connection(error):
-                    # A worker that was frozen finds its transaction ended by the server: its late write did nothing.
-                    self.teller.fenced(batch.occurrence, f"the transaction was lost: {type(error).__name__}")
+            except SessionLost as lost:
+                # A worker that was frozen finds its transaction ended by the server: its late write did nothing.
+                self.teller.fenced(batch.occurrence, f"the transaction was lost: {lost}")
                 raise
 
     async def _singly(self, runner: Runner, batch: Batch, failed: CommitFailed, span: Span) -> tuple[str, ...]:
@@ -242,7 +217,7 @@ class Handling:
                     await runner.hand_back(self.database, started)
                 raise
             with settle_span(self.job.name, str(occurrence.identity)):
-                again = await runner.settle_patiently(self.database, started, outcome, value, span.context)
+                again = await self._settle_outside(runner, started, outcome, value, span.context)
         except KillsWorkers as killer:
             await self._give_up(parcel, occurrence, str(killer))
         except Fenced as fenced:
@@ -250,6 +225,17 @@ class Handling:
             await self._missed([parcel], occurrence, [account])
         else:
             await self._after(occurrence, message.generation, Ran({account: outcome}, again), span)
+
+    async def _settle_outside(
+        self, runner: OutsideRunner, started: Started, outcome: Outcome, value: object, context: str
+    ) -> list[Again]:
+        """Settle; the effect has happened, so a drain that cuts it off leaves it a moment more. Raises Fenced."""
+        try:
+            return await runner.settle_patiently(self.background, started, outcome, value, context)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(UNDO_SECONDS, shield=True):
+                await runner.settle_patiently(self.background, started, outcome, value, context)
+            raise
 
     async def _after(self, occurrence: WorkOccurrence, generation: int, ran: Ran, span: Span) -> None:
         """Tell what happened, publish the further tries, and have the occurrence looked at."""
@@ -277,6 +263,14 @@ class Handling:
             if accounts:
                 wait = max(BUSY_SECONDS, *(waits[account] for account in accounts))
                 await self._hand_on(parcel, occurrence, accounts, wait=wait, isolated=parcel.message.isolated)
+
+    async def isolate(self, parcels: Sequence[Parcel]) -> None:
+        """Have each account of messages that cost several sessions stand alone. Raises NotHandedOn."""
+        for parcel in parcels:
+            occurrence = self.occurrences.recall(parcel.message)
+            if occurrence is not None:
+                await self._hand_on(parcel, occurrence, parcel.message.accounts, wait=0, isolated=True)
+            await parcel.delivery.ack()
 
     async def _hand_on(
         self, parcel: Parcel, occurrence: WorkOccurrence, accounts: Sequence[str], *, wait: float, isolated: bool

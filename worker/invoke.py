@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,15 +14,9 @@ import anyio.to_thread
 
 from shared.postgres import Session
 from worker.outcome import TimedOut
+from worker.statement_guard import refuse_transaction_control
 
 Function = Callable[[Any], Any]
-
-# A guard against mistakes, no wall: SQL can hide what it does. What gets through is noticed at the savepoint.
-_TRANSACTION_CONTROL = re.compile(
-    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(begin|start\s+transaction|commit|end|rollback(?!\s+(?:work\s+|transaction\s+)?to\b)"
-    r"|abort|prepare\s+transaction|reset\s+role|set\s+(?:session\s+|local\s+)?(?:role|session\s+authorization)\b)\b",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 class LentConnection:
@@ -48,9 +41,7 @@ class LentConnection:
         if self._returned:
             problem = "the connection was lent for the call only, and the call is over"
             raise RuntimeError(problem)
-        if match := _TRANSACTION_CONTROL.match(query):
-            problem = f"{match[1]!r} is not for a handler: the transaction and its role belong to the ledger's settle"
-            raise RuntimeError(problem)
+        refuse_transaction_control(query)
         return self._session
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:
@@ -189,12 +180,12 @@ def is_async(function: Function) -> bool:
 
 def _finished(result: Any) -> Any:
     """Give a plain function's result. Raises TypeError for a coroutine: its work has not begun, and never would."""
-    if not inspect.isawaitable(result):
+    if not (inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)):
         return result
     if inspect.iscoroutine(result):
         result.close()
     problem = (
-        "the handler is taken for a plain function, but it gave something to await: write `async def`, "
-        "and functools.wraps in its decorators"
+        "the handler is taken for a plain function, but what it gave still has to be run: write `async def` without "
+        "`yield`, and functools.wraps in its decorators"
     )
     raise TypeError(problem)

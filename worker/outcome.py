@@ -10,6 +10,7 @@ from shared.decisions import Backoff
 
 LONGEST_ERROR = 2000
 LONGEST_CLASS = 200
+LONGEST_WAIT = timedelta(days=30)
 NOT_REPORTED = "not_reported"
 TIMEOUT = "timeout"
 
@@ -62,11 +63,11 @@ class Tries:
         """Decide what follows on the failure of try number `attempt` (1 for the first)."""
         if isinstance(error, NothingToDo):
             return NOTHING
-        error_class, text = class_of(error), clean(str(error), LONGEST_ERROR)
+        error_class, text = class_of(error), clean(text_of(error), LONGEST_ERROR)
         if isinstance(error, GiveUp) or attempt >= self.allowed:
             return Outcome(Result.FAILED, error_class, text)
         wait = error.after if isinstance(error, RetryLater) else self.wait(attempt, chance)
-        return Outcome(Result.RETRY, error_class, text, max(wait, timedelta(0)))
+        return Outcome(Result.RETRY, error_class, text, min(max(wait, timedelta(0)), LONGEST_WAIT))
 
     def wait(self, attempt: int, chance: float) -> timedelta:
         """Give the wait after try number `attempt`: exponential, bounded, shortened by up to the jitter."""
@@ -84,6 +85,14 @@ def class_of(error: BaseException) -> str:
     if isinstance(error, NotReported):
         return NOT_REPORTED
     return clean(type(error).__name__, LONGEST_CLASS)
+
+
+def text_of(error: BaseException) -> str:
+    """Say what an error says; a job's own class may be unable to."""
+    try:
+        return str(error)
+    except Exception as trouble:  # noqa: BLE001 - an author's __str__ may raise anything
+        return f"its text cannot be had: {type(trouble).__name__}"
 
 
 def clean(text: str, longest: int) -> str:

@@ -21,7 +21,7 @@ from shared.postgres import Database, Row, Session, is_transient
 from shared.sql_files import statement
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
-from worker.outcome import SUCCEEDED, UNTRIED, Outcome, Result, Tries
+from worker.outcome import LONGEST_ERROR, SUCCEEDED, UNTRIED, Outcome, Result, Tries, clean, text_of
 from worker.settle import Again, Fenced
 
 START_OUTSIDE = statement("worker", "start_outside")
@@ -142,9 +142,14 @@ class OutsideRunner:
 
     async def _outcome(self, call: OutsideCall, attempt: int) -> tuple[Outcome, Any]:
         try:
-            return SUCCEEDED, result_of(await self.invocation.plainly(call))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the job's code raises is its outcome
+            value = await self.invocation.plainly(call)
+        except (Exception, SystemExit, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever it raises is its outcome
             return Tries(self.job.max_tries, self.job.backoff).after(error, attempt, self.chance()), None
+        try:
+            return SUCCEEDED, result_of(value)
+        except (ValueError, TypeError) as error:
+            # The effect has happened: another try would only repeat it.
+            return Outcome(Result.FAILED, "result", clean(text_of(error), LONGEST_ERROR)), None
 
     async def _renew(self, database: Database, started: Started) -> bool:
         """Renew until cancelled; True when the row is no longer ours. A server that is away fences nobody."""

@@ -109,7 +109,7 @@ class Worker:
             )
             desks[name] = Desk(handling)
         queues = {self.prepared.topology.work_queue(job.queue): job.queue for job in jobs.values()}
-        return Reception(sender, desks, queues)
+        return Reception(sender, desks, queues, self.failures)
 
     def _runner(self, job: Job, function: Function) -> Runner | OutsideRunner:
         settings, instance = self.prepared.settings, self.prepared.instance

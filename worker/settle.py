@@ -98,7 +98,6 @@ async def _settle_unsuccessful(session: Session, settlement: Settlement, outcome
         [one.wait for one in bad.values()],
         [one.error_class for one in bad.values()],
         [one.error for one in bad.values()],
-        [one.result is Result.UNTRIED for one in bad.values()],
         *_rest(settlement),
         settlement.trace_context,
     )

@@ -7,7 +7,6 @@ back before the ledger is written, with qualified names.
 """
 
 import random
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -18,11 +17,12 @@ from shared import clock
 from shared.calls import AccountCall, ChunkCall, idempotency_key
 from shared.errors import MatinsError
 from shared.job import Job, SetBased
-from shared.postgres import DatabaseError, Row, Session, is_lost_connection
+from shared.postgres import Row, Session, is_lost_connection, is_over
 from shared.sql_files import statement
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
 from worker.outcome import SUCCEEDED, UNTRIED, NotReported, Outcome, Tries, of_chunk
+from worker.savepoints import CommitFailed, Savepoints
 from worker.settle import Again, Settlement, settle_in_transaction
 
 START_ROWS = statement("worker", "start_rows")
@@ -35,8 +35,8 @@ Settling = Callable[[], AbstractContextManager[Any]]
 Execute = Callable[[Session, WorkOccurrence, Sequence[Row]], Awaitable[dict[str, Outcome]]]
 
 
-class CommitFailed(MatinsError):
-    """The transaction did not commit: of several accounts, none is to blame; each is done again alone."""
+class SessionLost(MatinsError):
+    """The database session ended while the job's code ran: what it did is undone, and nobody was charged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Runner:
     ) -> Ran:
         """Run a batch in a transaction of its own on `session`.
 
-        Raises CommitFailed when the commit did not hold, and the driver's errors when the server is not to be had; then
-        nothing was done, and nobody was charged.
+        Raises CommitFailed when the commit did not hold, SessionLost when the session ended under the job's code, and
+        the driver's errors when the server is not to be had; then nothing was done, and nobody was charged.
         """
         execute = self._set_based if isinstance(self.job.handler, SetBased) else self._per_account
         return await self._transaction(session, batch, execute, trace_context, now, settling)
@@ -124,7 +124,7 @@ class Runner:
                 await self._commit(session)
             return ran
         finally:
-            if not session.is_closed() and session.is_in_transaction():
+            if not is_over(session) and session.is_in_transaction():
                 await session.execute("rollback")
 
     async def _within(
@@ -145,7 +145,13 @@ class Runner:
         if not rows:
             return ran
         ran.started_at = rows[-1]["started_at"]
-        ran.outcomes = await execute(session, occurrence, rows)
+        try:
+            ran.outcomes = await execute(session, occurrence, rows)
+        except Exception as error:
+            if is_over(session) and not isinstance(error, MatinsError):
+                problem = f"{type(error).__name__}: {error}"
+                raise SessionLost(problem) from error
+            raise
         settlement = Settlement(occurrence, ran.started_at, self.instance, batch.published_at, trace_context)
         ran.again = await settle_in_transaction(session, settlement, ran.outcomes, settling)
         return ran
@@ -166,7 +172,7 @@ class Runner:
     async def _per_account(
         self, session: Session, occurrence: WorkOccurrence, rows: Sequence[Row]
     ) -> dict[str, Outcome]:
-        marks = _Savepoints(session, self.job.handler.role)
+        marks = Savepoints(session, self.job.handler.role)
         outcomes: dict[str, Outcome] = {}
         deadline = clock.monotonic() + self.budget_seconds
         for number, row in enumerate(rows, 1):
@@ -178,7 +184,7 @@ class Runner:
         return outcomes
 
     async def _one(
-        self, session: Session, occurrence: WorkOccurrence, row: Row, marks: "_Savepoints", *, last: bool
+        self, session: Session, occurrence: WorkOccurrence, row: Row, marks: Savepoints, *, last: bool
     ) -> Outcome:
         attempt = row["attempts"] + 1
         key = idempotency_key(occurrence.identity, row["account"], salt=row["key_salt"])
@@ -195,7 +201,7 @@ class Runner:
         """Run the chunk; what fails as a whole is halved, until an account that stands alone can be charged."""
         attempts: Mapping[str, int] = {row["account"]: row["attempts"] + 1 for row in rows}
         outcomes: dict[str, Outcome] = {}
-        marks = _Savepoints(session, self.job.handler.role)
+        marks = Savepoints(session, self.job.handler.role)
         deadline = clock.monotonic() + self.budget_seconds
         waiting = [tuple(attempts)]
         while waiting:
@@ -215,7 +221,7 @@ class Runner:
         return outcomes
 
     async def _chunk(
-        self, session: Session, occurrence: WorkOccurrence, group: tuple[str, ...], marks: "_Savepoints", *, last: bool
+        self, session: Session, occurrence: WorkOccurrence, group: tuple[str, ...], marks: Savepoints, *, last: bool
     ) -> dict[str, BaseException | Outcome] | BaseException:
         said: dict[str, BaseException | Outcome] = {}
 
@@ -238,60 +244,3 @@ class Runner:
             else:
                 outcomes[account] = self.tries.after(one, attempts[account], self.chance())
         return outcomes
-
-
-class _Savepoints:
-    """One savepoint after another around the job's code; leaving one and entering the next is one round trip."""
-
-    def __init__(self, session: Session, role: str | None) -> None:
-        self._session = session
-        self._enter_role = f'; set local role "{role}"' if role else ""
-        self._prefix = f"matins_{secrets.token_hex(8)}"
-        self._number = 0
-        self._inside = False
-
-    @property
-    def _name(self) -> str:
-        return f"{self._prefix}_{self._number}"
-
-    def _next(self) -> str:
-        self._number += 1
-        return f"savepoint {self._name}{self._enter_role}"
-
-    async def run(self, call: Callable[[], Awaitable[None]], *, last: bool) -> BaseException | None:
-        """Run `call` inside a savepoint of its own; give its error, with everything that it did undone, or None.
-
-        Unless it is the `last` call, the savepoint of the next is entered; after all, another call may follow.
-        """
-        if not self._inside:
-            await self._session.execute(self._next())
-        name = self._name
-        following = "" if last else f"; {self._next()}"
-        try:
-            await call()
-            await self._session.execute(
-                "set constraints all immediate; set constraints all deferred; set local role none; "
-                f"release savepoint {name}{following}"
-            )
-        except (Exception, SystemExit) as error:
-            if self._session.is_closed() or is_lost_connection(error):
-                raise
-            await self._undo(name, following, error)
-            return error
-        finally:
-            self._inside = not last
-        return None
-
-    async def _undo(self, name: str, following: str, error: BaseException) -> None:
-        try:
-            await self._session.execute(f"rollback to savepoint {name}; release savepoint {name}{following}")
-        except DatabaseError as lost:
-            # The job's code has ended the transaction: its savepoint is gone, and the rows' locks with it.
-            problem = f"the job's code ended the transaction ({type(error).__name__}: {error})"
-            raise CommitFailed(problem) from lost
-
-    async def finish(self) -> None:
-        """Leave the last savepoint, in which nothing was done, and give the role back."""
-        if self._inside:
-            await self._session.execute(f"rollback to savepoint {self._name}; release savepoint {self._name}")
-            self._inside = False

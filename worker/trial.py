@@ -17,7 +17,7 @@ from shared.calls import OutsideCall, Window, idempotency_key
 from shared.errors import MatinsError
 from shared.job import Job, Outside, SetBased
 from shared.lifecycle import instance_id
-from shared.postgres import Row, Session, connect
+from shared.postgres import Row, Session, connect, is_over
 from shared.settings import Settings
 from shared.sql_files import statement
 from worker.invoke import Function, Invocation
@@ -161,7 +161,7 @@ async def _try_in_transaction(
         if kept:
             await runner.commit(session)
     finally:
-        if not session.is_closed() and session.is_in_transaction():
+        if not is_over(session) and session.is_in_transaction():
             await session.execute("rollback")
     key = idempotency_key(occurrence.identity, account)
     return Trial(occurrence.identity, occurrence.window, key, tuple(runs), kept, differs)

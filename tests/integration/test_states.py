@@ -49,7 +49,7 @@ ACCOUNT_COLUMNS = {
 
 def account_steps(occurrence: WorkOccurrence) -> list[tuple[str, tuple[Any, ...]]]:
     key = (occurrence.id, DUE)
-    unsuccessful = ([1], [ZERO], ["E"], ["text"], [False], DUE, "worker", DUE, "")
+    unsuccessful = ([1], [ZERO], ["E"], ["text"], DUE, "worker", DUE, "")
     return [
         (SETTLE_SUCCEEDED, (*key, ["a"], [], DUE, "worker", DUE)),
         (SETTLE_UNSUCCESSFUL, (*key, ["a"], ["failed"], *unsuccessful)),
@@ -152,7 +152,7 @@ def ended_as(account: str | None, ending: str | None = None, *, unsealed: bool =
 ID = object()
 OCCURRENCE_STEPS: list[Step] = [
     run(CLAIM, JOB.name, DUE, "", "x", "", 1, timedelta(seconds=9), timedelta(hours=1), "", None, None, None),
-    run(TAKE_OVER, [JOB.name], "x", timedelta(seconds=9), None),
+    run(TAKE_OVER, [JOB.name], "x", timedelta(seconds=9), 9, None),
     run(SEAL, ID, 5, None, "x", None),
     run(FAIL_FAN_OUT, ID, 5, "text", 9, timedelta(seconds=1), "x", None),
     run(COALESCE_OCCURRENCES, [1], [1], "x"),

@@ -13,7 +13,8 @@ from tests.support.ledger import DUE, job_with, ledger, running_occurrence, sess
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
 from worker.outcome import Result
-from worker.transaction import Batch, CommitFailed, Runner
+from worker.savepoints import CommitFailed
+from worker.transaction import Batch, Runner
 
 EFFECTS = "create table effect (id bigserial primary key, account text, attempt integer)"
 INSERT = "insert into effect (account, attempt) values ($1, $2)"
@@ -234,7 +235,7 @@ async def test_an_account_that_a_set_based_handler_leaves_out_is_charged_only_wh
         rows = await ledger(session, occurrence.id)
         assert (rows["omitted"]["state"], rows["omitted"]["attempts"]) == ("pending", 0)
         assert (rows["named-1"]["attempts"], rows["named-1"]["error"]) == (1, "no plan")
-        assert {one.account: one.isolated for one in ran.again} == {"named-1": False, "omitted": True}
+        assert {one.account: one.isolated for one in ran.again} == {"named-1": False, "omitted": False}
         await runner_of(job).run(session, batch_of(occurrence, "omitted"))
         row = (await ledger(session, occurrence.id))["omitted"]
         assert (row["attempts"], row["error_class"]) == (1, "not_reported")
@@ -252,20 +253,22 @@ async def test_what_is_left_of_the_time_budget_is_published_again_alone_and_unch
             Result.UNTRIED,
             Result.UNTRIED,
         ]
-        assert [(one.account, one.isolated) for one in ran.again] == [("b", True), ("c", True)]
+        assert [(one.account, one.isolated) for one in ran.again] == [("b", False), ("c", False)]
 
 
 async def test_a_handler_that_ends_the_transaction_behind_our_back_is_noticed(database_url: str) -> None:
-    async def hidden(call: AccountCall) -> None:
-        await call.connection.execute(INSERT, call.account, call.attempt)
-        await call.connection.execute("select 1; commit; begin")
-
-    job = job_with(PerAccount(hidden))
     async with session_on(database_url) as session:
+
+        async def hidden(call: AccountCall) -> None:
+            await call.connection.execute(INSERT, call.account, call.attempt)
+            await session.execute("commit; begin")
+
+        job = job_with(PerAccount(hidden))
         await session.execute(EFFECTS)
         occurrence = await running_occurrence(session, job, ["a"])
         with pytest.raises(CommitFailed, match="ended the transaction"):
             await runner_of(job).run(session, batch_of(occurrence, "a"))
+    async with session_on(database_url) as session:
         failed = await runner_of(job).record_failure(session, batch_of(occurrence, "a"), CommitFailed("ended"))
         assert failed.outcomes["a"].result is Result.RETRY
         assert (await ledger(session, occurrence.id))["a"]["error_class"] == "CommitFailed"
