@@ -9,6 +9,7 @@ from schemas.states import OccurrenceState
 
 REPORT_VERSION = 1
 EXAMPLES_PER_CLASS = 10
+CLASSES_KEPT = 10
 
 Ending = Literal["cancel", "deadline", "fan_out"]
 
@@ -47,12 +48,13 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Generation(msgspec.Struct, frozen=True, kw_only=True):
-    """How one earlier generation of the occurrence had ended."""
+    """How one earlier generation of the occurrence had ended, with its first CLASSES_KEPT classes of error."""
 
     generation: int
     state: str
     closed_at: datetime
     counts: Counts
+    error_classes: tuple[ErrorClass, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

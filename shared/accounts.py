@@ -5,16 +5,18 @@ the page that it ends, so that another trigger can go on from it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.occurrence import Identity
 from shared.calls import Window
-from shared.declaration import Fault, refuse
+from shared.declaration import Fault, keep_faults
+from shared.explained import explain_mistakes, left_out_faults
 
 MAXIMUM_PAGE_SIZE = 10_000
 
 
+@explain_mistakes
 @dataclass(frozen=True, slots=True)
 class SqlAccounts:
     """Accounts from one query, paged by us.
@@ -28,19 +30,11 @@ class SqlAccounts:
     query: str
     page_size: int = 1000
     role: str | None = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Fault, ...] = field(default=(), init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check what can be checked without a server."""
-        faults = _page_size_faults(self.page_size)
-        if not self.query.strip():
-            faults += (Fault("query", "is empty", "a select that gives a text column `account`"),)
-        if self.query.strip().endswith(";"):
-            faults += (
-                Fault("query", "ends with a semicolon", "one select without it, since it is read as a subquery"),
-            )
-        object.__setattr__(self, "faults", faults)
-        refuse(faults)
+        keep_faults(self, _page_size_faults(self.page_size), _query_faults(self.query))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +54,7 @@ class SourceCall:
     cursor: str | None
 
 
+@explain_mistakes
 @dataclass(frozen=True, slots=True)
 class GeneratedAccounts:
     """Accounts from an async generator, which runs in the trigger: `async def tenants(call): yield AccountAt(…)`.
@@ -70,13 +65,22 @@ class GeneratedAccounts:
 
     generator: Callable[[SourceCall], AsyncIterator[AccountAt]] | str
     page_size: int = 1000
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Fault, ...] = field(default=(), init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the page size."""
-        faults = _page_size_faults(self.page_size)
-        object.__setattr__(self, "faults", faults)
-        refuse(faults)
+        left_out = left_out_faults(self, {"generator": 'an async generator function, or "package.module:function"'})
+        keep_faults(self, _page_size_faults(self.page_size), left_out)
+
+
+def _query_faults(query: object) -> tuple[Fault, ...]:
+    if not isinstance(query, str):
+        return (Fault("query", f"is {query!r}", "a select that gives a text column `account`"),)
+    if not query.strip():
+        return (Fault("query", "is empty", "a select that gives a text column `account`"),)
+    if query.strip().endswith(";"):
+        return (Fault("query", "ends with a semicolon", "one select without it, since it is read as a subquery"),)
+    return ()
 
 
 def _page_size_faults(page_size: object) -> tuple[Fault, ...]:

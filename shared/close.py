@@ -1,7 +1,8 @@
 """Closing an occurrence: after the last account's settle has committed, in statements of its own, once.
 
-Anyone may try at any time: after a settle, a seal, a cancel or a re-run, and the sweep. The generation is read first
-and demanded by the write; in between, rows can only come open again by a re-run, which changes the generation.
+Anyone may try at any time: after a settle, a seal, a cancel or a re-run, and the sweep. The generation and the ending
+are read first and demanded by the write: in between, rows can only come open again by a re-run, which changes the
+generation, and whoever writes an ending tries to close behind it.
 """
 
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ async def close(session: Session, occurrence_id: int, *, by: str, now: datetime 
         msgspec.json.encode(report),
         now,
         by,
+        candidate["ending"],
     )
     if written is None:
         return None

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from shared.declaration import Fault, refuse
-from shared.job_faults import duration_faults, explain_missing, number_faults, one_of, undecided_names
+from shared.declaration import Fault, keep_faults
+from shared.explained import explain_mistakes, undecided_names
+from shared.job_faults import duration_faults, number_faults, one_of
 
 CatchUp = Literal["latest", "skip"]
 Overlap = Literal["skip"]
 
 DECISIONS_TO_PASTE = """\
+# from shared.job import Decisions, hours, minutes
 decisions=Decisions(
     catch_up="latest",            # the fleet was down when it was due: "latest" runs the last instant, "skip" none
     catch_up_within=hours(20),    # an instant later than this is recorded as missed, and not run
@@ -35,6 +37,7 @@ def hours(count: float) -> timedelta:
     return timedelta(hours=count)
 
 
+@explain_mistakes
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
     """The wait before each further try: `first`, then `factor` times the one before, up to `limit`.
@@ -60,7 +63,7 @@ class Backoff:
         )
 
 
-@explain_missing
+@explain_mistakes
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
     """What must be decided and has no default: leaving one out is refused with a block to paste."""
@@ -92,10 +95,3 @@ def to_paste(missing: tuple[str, ...]) -> tuple[Fault, ...]:
         return ()
     names = ", ".join(missing)
     return (Fault(names, f"must be decided, and has no default. Paste this and choose:\n{DECISIONS_TO_PASTE}"),)
-
-
-def keep_faults(declared: Any, *faults: tuple[Fault, ...]) -> None:
-    """Keep the faults found on a declaration, and refuse it unless faults are being collected."""
-    found = tuple(fault for group in faults for fault in group)
-    object.__setattr__(declared, "faults", found)
-    refuse(found)

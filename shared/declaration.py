@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Any
 
 from shared.errors import MatinsError
 
@@ -23,12 +24,15 @@ class Fault:
     valid: str = ""
 
     def __str__(self) -> str:
-        """Give the one line that an author reads."""
+        """Give what an author reads: one line, and behind it, where there is something to paste, the block."""
         return f"{self.place}: {self.problem}" + (f"; valid: {self.valid}" if self.valid else "")
 
     def within(self, place: str) -> "Fault":
-        """Name the place that holds this fault's place."""
-        return replace(self, place=f"{place}: {self.place}")
+        """Name the place that holds this fault's place; a place that says so itself is not named twice."""
+        inner = self.place
+        if inner == place or inner.startswith(f"{place}: "):
+            return self
+        return replace(self, place=f"{place}: {inner.removeprefix(f'{place} ')}")
 
 
 class FaultyDeclaration(MatinsError):
@@ -54,3 +58,10 @@ def refuse(faults: tuple[Fault, ...]) -> None:
     """Raise FaultyDeclaration for any fault, unless faults are being collected."""
     if faults and not _collecting.get():
         raise FaultyDeclaration(faults)
+
+
+def keep_faults(declared: Any, *faults: tuple[Fault, ...]) -> None:
+    """Keep the faults found on a declaration, and refuse it unless faults are being collected."""
+    found = tuple(fault for group in faults for fault in group)
+    object.__setattr__(declared, "faults", found)
+    refuse(found)

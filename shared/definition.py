@@ -1,12 +1,12 @@
 """A job's declaration as the database keeps it: plain JSON, and a fingerprint that tells two declarations apart."""
 
-import functools
 import hashlib
 from typing import Any
 
 import orjson
 
 from shared.job import Job, Outside, PerAccount
+from shared.job_faults import function_name
 
 Definition = dict[str, Any]
 
@@ -66,8 +66,4 @@ def handler_name(job: Job) -> str:
     function = job.handler.handler
     if isinstance(function, str):
         return function
-    while isinstance(function, functools.partial):
-        function = function.func
-    # An object's address differs in every process, and a definition must not.
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}:{named.__qualname__}"
+    return function_name(function)

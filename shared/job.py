@@ -19,18 +19,18 @@ from shared.calls import (
     RetryLater,
     Window,
 )
-from shared.decisions import Backoff, Decisions, hours, keep_faults, minutes, seconds, to_paste
-from shared.declaration import Fault
+from shared.decisions import Backoff, Decisions, hours, minutes, seconds, to_paste
+from shared.declaration import Fault, keep_faults
+from shared.explained import UNDECIDED, explain_mistakes, left_out_faults, undecided_names
 from shared.job_faults import (
-    UNDECIDED,
     duration_faults,
-    explain_missing,
+    duration_text,
+    function_name,
     handler_faults,
     name_faults,
     number_faults,
     one_of,
     role_faults,
-    undecided_names,
 )
 from shared.schedule import Cron
 
@@ -72,6 +72,7 @@ MAXIMUM_TRIES = 1000
 LONGEST_TIMEOUT = timedelta(minutes=20)
 
 
+@explain_mistakes
 @dataclass(frozen=True)
 class PerAccount:
     """One call for each account, in the transaction that settles its ledger row.
@@ -94,13 +95,14 @@ class PerAccount:
         """Check the handler's form and the ranges."""
         keep_faults(
             self,
-            _common_faults(self.handler, self.timeout, self.concurrency),
+            _common_faults(self),
             role_faults("role", self.role),
             number_faults("chunk_size", self.chunk_size, 1, MAXIMUM_CHUNK, whole=True),
             one_of("settle", self.settle, get_args(Settle)),
         )
 
 
+@explain_mistakes
 @dataclass(frozen=True)
 class SetBased:
     """One call for a chunk of accounts, in the transaction that settles their ledger rows.
@@ -119,12 +121,13 @@ class SetBased:
         """Check the handler's form and the ranges."""
         keep_faults(
             self,
-            _common_faults(self.handler, self.timeout, self.concurrency),
+            _common_faults(self),
             role_faults("role", self.role),
             number_faults("chunk_size", self.chunk_size, 1, MAXIMUM_CHUNK, whole=True),
         )
 
 
+@explain_mistakes
 @dataclass(frozen=True)
 class Outside:
     """One call for each account whose effect lies outside the database, with no transaction held.
@@ -144,7 +147,8 @@ class Outside:
         """Check the handler's form and the ranges."""
         keep_faults(
             self,
-            _common_faults(self.handler, self.timeout, self.concurrency),
+            _common_faults(self),
+            left_out_faults(self, {"key_valid_for": "how long the provider remembers a key, as hours(24)"}),
             duration_faults("key_valid_for", self.key_valid_for, minimum=timedelta(seconds=1)),
         )
 
@@ -162,7 +166,7 @@ class Outside:
 Handler = PerAccount | SetBased | Outside
 
 
-@explain_missing
+@explain_mistakes
 @dataclass(frozen=True)
 class Job:
     """A named piece of recurring work.
@@ -191,15 +195,10 @@ class Job:
         """Check the job and gather the faults of its parts."""
         if self.queue == "":
             object.__setattr__(self, "queue", self.name)
-        missing = undecided_names(self)
         own = (
             *name_faults("name", self.name),
-            *to_paste(("decisions",) if "decisions" in missing else ()),
-            *(
-                Fault(name, "is left out", "see `Job`'s documentation")
-                for name in missing
-                if name not in {"decisions", "name"}
-            ),
+            *to_paste(("decisions",) if "decisions" in undecided_names(self) else ()),
+            *left_out_faults(self, _EXAMPLES),
             *name_faults("queue", self.queue),
             *number_faults("max_tries", self.max_tries, 1, MAXIMUM_TRIES, whole=True),
             *number_faults("partial_ok", self.partial_ok, 0, 1),
@@ -207,10 +206,19 @@ class Job:
             *one_of("coordination", self.coordination, get_args(Coordination)),
             *_part_faults(self),
         )
-        place = f"job {self.name!r}"
-        keep_faults(self, tuple(fault.within(place) for fault in own))
+        keep_faults(self, tuple(fault.within(self.place) for fault in own))
+
+    @property
+    def place(self) -> str:
+        """How faults name it."""
+        return f"job {self.name!r}"
 
 
+_EXAMPLES = {
+    "schedule": 'Cron("0 2 * * *")',
+    "accounts": 'SqlAccounts("select id as account from customer")',
+    "handler": "PerAccount(function) | SetBased(function) | Outside(function, key_valid_for=hours(24))",
+}
 _PARTS: dict[str, tuple[type[Any], ...]] = {
     "schedule": (Cron,),
     "accounts": (SqlAccounts, GeneratedAccounts),
@@ -226,20 +234,24 @@ def _part_faults(job: Job) -> tuple[Fault, ...]:
         part = getattr(job, place)
         if isinstance(part, kinds):
             faults.extend(fault.within(place) for fault in part.faults)
+        elif place == "handler" and callable(part):
+            name = getattr(part, "__name__", "function").replace("<lambda>", "function")
+            told = f"is the function {function_name(part)} itself; write PerAccount({name})"
+            faults.append(Fault(place, told, _EXAMPLES["handler"].replace("function", name)))
         elif part is not UNDECIDED:
             faults.append(Fault(place, f"is {part!r}", " | ".join(f"{kind.__name__}(…)" for kind in kinds)))
     return tuple(faults)
 
 
-def _common_faults(handler: object, timeout: object, concurrency: object) -> tuple[Fault, ...]:
+def _common_faults(handler: Any) -> tuple[Fault, ...]:
+    timeout = handler.timeout
     faults = (
-        *handler_faults("handler", handler),
+        *handler_faults("handler", handler.handler, type(handler).__name__),
         *duration_faults("timeout", timeout, minimum=timedelta(milliseconds=1)),
-        *number_faults("concurrency", concurrency, 1, MAXIMUM_CONCURRENCY, whole=True),
+        *number_faults("concurrency", handler.concurrency, 1, MAXIMUM_CONCURRENCY, whole=True),
     )
     # The broker takes a message back from a consumer that has not acknowledged it for 30 minutes.
     if isinstance(timeout, timedelta) and timeout > LONGEST_TIMEOUT:
-        faults += (
-            Fault("timeout", f"is {timeout}", f"at most {LONGEST_TIMEOUT}, well inside the broker's ack timeout"),
-        )
+        longest = f"at most {duration_text(LONGEST_TIMEOUT)}, well inside the broker's ack timeout"
+        faults += (Fault("timeout", f"is {duration_text(timeout)}", longest),)
     return faults

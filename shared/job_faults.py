@@ -4,47 +4,22 @@ import functools
 import inspect
 import re
 from collections.abc import Iterable
-from dataclasses import MISSING, fields
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from shared.declaration import Fault
+from shared.explained import UNDECIDED
 
-_Declared = TypeVar("_Declared")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}", re.ASCII)
 _ROLE = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_MODES: Final = {
+    "AccountCall": "PerAccount",
+    "BlockingAccountCall": "PerAccount",
+    "ChunkCall": "SetBased",
+    "BlockingChunkCall": "SetBased",
+    "OutsideCall": "Outside",
+}
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-
-
-class _Undecided:
-    """Stands for a required value that the author left out."""
-
-    def __repr__(self) -> str:
-        return "left out"
-
-
-UNDECIDED: Final = _Undecided()
-
-
-def explain_missing(declared: type[_Declared]) -> type[_Declared]:
-    """Let a declaration's own checks speak of a missing argument, where Python would raise a bare TypeError."""
-    generated = declared.__init__
-
-    @functools.wraps(generated)
-    def initialise(self: Any, *args: Any, **values: Any) -> None:
-        given = {field.name for field, _ in zip(fields(self), args, strict=False)} | set(values)
-        for field in fields(self):
-            if field.init and field.name not in given and field.default is MISSING and field.default_factory is MISSING:
-                values[field.name] = UNDECIDED
-        generated(self, *args, **values)
-
-    declared.__init__ = initialise  # type: ignore[method-assign]  # the same parameters, by functools.wraps
-    return declared
-
-
-def undecided_names(declared: Any) -> tuple[str, ...]:
-    """Name the fields that the author left out."""
-    return tuple(field.name for field in fields(declared) if getattr(declared, field.name) is UNDECIDED)
 
 
 def duration_faults(place: str, value: object, *, minimum: timedelta = timedelta(0)) -> tuple[Fault, ...]:
@@ -52,7 +27,11 @@ def duration_faults(place: str, value: object, *, minimum: timedelta = timedelta
     if value is UNDECIDED or (isinstance(value, timedelta) and value >= minimum):
         return ()
     return (
-        Fault(place, f"is {value!r}", f"a duration of at least {minimum}, as seconds(30), minutes(10) or hours(3)"),
+        Fault(
+            place,
+            f"is {_shown(value)}",
+            f"a duration of at least {duration_text(minimum)}, as seconds(30), minutes(10) or hours(3)",
+        ),
     )
 
 
@@ -88,16 +67,51 @@ def role_faults(place: str, value: object) -> tuple[Fault, ...]:
     return (Fault(place, f"is {value!r}", "a role's name in small letters, digits and _"),)
 
 
-def handler_faults(place: str, handler: object) -> tuple[Fault, ...]:
-    """Demand a function of one argument, or ``"package.module:function"``."""
+def handler_faults(place: str, handler: object, mode: str = "") -> tuple[Fault, ...]:
+    """Demand a function of one argument, the call of `mode` (PerAccount, …; '' for any), or ``"module:function"``."""
     if isinstance(handler, str):
         if _REFERENCE.fullmatch(handler):
             return ()
         return (Fault(place, f"is {handler!r}", '"package.module:function", or the function itself'),)
-    if not callable(handler):
-        return (Fault(place, f"is {handler!r}", 'a function of one argument, or "package.module:function"'),)
+    if handler is UNDECIDED or not callable(handler):
+        told = "is left out" if handler is UNDECIDED else f"is {handler!r}"
+        return (Fault(place, told, 'a function of one argument, or "package.module:function"'),)
     try:
-        inspect.signature(handler).bind(object())
+        signature = inspect.signature(handler)
+        signature.bind(object())
     except (TypeError, ValueError) as error:
-        return (Fault(place, f"cannot be called with one argument: {error}", "a function of one argument, the call"),)
-    return ()
+        told = f"{function_name(handler)} cannot be called with one argument: {error}"
+        return (Fault(place, told, "a function of one argument, the call"),)
+    return _call_faults(place, handler, next(iter(signature.parameters.values())).annotation, mode)
+
+
+def _call_faults(place: str, handler: object, annotation: object, mode: str) -> tuple[Fault, ...]:
+    """Refuse a handler that says that it takes the call of another mode."""
+    written = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    taken = written.strip("'\" ").rpartition(".")[2]
+    if not mode or _MODES.get(taken, mode) == mode:
+        return ()
+    calls = " or ".join(call for call, of in _MODES.items() if of == mode)
+    told = f"{function_name(handler)} takes a {taken}, and {mode} gives it {calls}"
+    return (Fault(place, told, f"{_MODES[taken]}(…), or a function that takes {calls}"),)
+
+
+def function_name(function: object) -> str:
+    """Give ``module:function``, whichever kind of callable it is; never an address, which differs in every process."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    named: Any = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def duration_text(duration: timedelta) -> str:
+    """Write a duration as the settings are written: `500ms`, `30s`, `90m`, `3h`; in the largest unit that fits."""
+    milliseconds = round(duration.total_seconds() * 1000)
+    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if milliseconds % size == 0 and (milliseconds or unit == "s"):
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def _shown(value: object) -> str:
+    return duration_text(value) if isinstance(value, timedelta) else repr(value)

@@ -1,12 +1,21 @@
 """Loading the modules that declare `jobs`: every fault of every module at once, and which jobs are sound."""
 
 import importlib
+import os
+import sysconfig
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 from shared.declaration import Fault, FaultyDeclaration, collecting_faults
 from shared.job import Job
+
+_ROOT = Path(__file__).resolve().parents[1]
+_OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("schemas", "shared", "trigger", "worker"))
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
+_LANGUAGE = sysconfig.get_path("stdlib") + os.sep
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +43,17 @@ def load_jobs(modules: Iterable[str]) -> Loaded:
             declared += [(name, job) for job in _read(name, module, faults)]
     jobs: dict[str, Job] = {}
     quarantined: set[str] = set()
-    for name, job in declared:
-        faults += [fault.within(f"module {name}") for fault in job.faults]
-        if job.faults:
-            quarantined.add(str(job.name))
-        elif job.name in jobs:
-            faults.append(Fault(f"module {name}", f"declares a second job named {job.name!r}", "a name for each job"))
-            quarantined.add(job.name)
-        else:
-            jobs[job.name] = job
+    first: dict[str, str] = {}
+    for module_name, job in declared:
+        name, place = str(job.name), f"module {module_name}"
+        faults += [fault.within(place) for fault in job.faults]
+        if name in first:
+            told = f"declares a second job named {name!r}; the first is in module {first[name]}"
+            faults.append(Fault(place, told, "a name for each job"))
+        if name in first or job.faults:
+            quarantined.add(name)
+        first.setdefault(name, module_name)
+        jobs.setdefault(name, job)
     sound = {name: job for name, job in jobs.items() if name not in quarantined}
     return Loaded(sound, tuple(faults), tuple(sorted(quarantined)))
 
@@ -51,8 +62,32 @@ def _import(name: str, faults: list[Fault]) -> ModuleType | None:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's module may raise anything
-        faults.append(Fault(f"module {name}", f"cannot be imported: {type(error).__name__}: {error}"))
+        at = _author_place(error)
+        told = f"cannot be imported: {type(error).__name__}: {error}" + (f", at {at}" if at else "")
+        faults.append(Fault(f"module {name}", told))
         return None
+
+
+def _author_place(error: BaseException) -> str:
+    """Give FILE:LINE of the deepest frame that is neither ours nor the language's; a library's only without another."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_near(error.filename)}:{error.lineno}"
+    own = library = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if file.startswith("<") or file.startswith(_OURS):
+            continue
+        if file.startswith(_LIBRARIES):
+            library = f"{_near(file)}:{line}"
+        elif not file.startswith(_LANGUAGE):
+            own = f"{_near(file)}:{line}"
+    return own or library
+
+
+def _near(file: str) -> str:
+    """Write a path from the folder that the process runs in, where it lies below it."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
 def _read(name: str, module: ModuleType, faults: list[Fault]) -> list[Job]:

@@ -78,7 +78,7 @@ def plain_value(value: object, depth: int = 0) -> object:
         case Mapping() | Sequence() | AbstractSet() if not isinstance(value, bytes) and depth < _DEEPEST_COLLECTION:
             shown = _plain_collection(value, depth + 1)
         case _:
-            shown = plain(_text_of(value))
+            shown = plain(text_of(value))
     return shown
 
 
@@ -86,15 +86,16 @@ def _plain_collection(value: Mapping[Any, Any] | Sequence[Any] | AbstractSet[Any
     shown = [item for item, _ in zip(value, range(LARGEST_COLLECTION), strict=False)]
     left_out = len(value) - len(shown)
     if isinstance(value, Mapping):
-        entries = {plain(_text_of(key)): plain_value(value[key], depth) for key in shown}
+        entries = {plain(text_of(key)): plain_value(value[key], depth) for key in shown}
         return entries | ({"…": f"{left_out} more"} if left_out else {})
     return [plain_value(item, depth) for item in shown] + ([f"…{left_out} more"] if left_out else [])
 
 
-def _text_of(value: object) -> str:
+def text_of(value: object) -> str:
+    """Give what `str` says of any value, an exception too, or of which type it is where it cannot say."""
     try:
         return str(value)
-    except Exception as error:  # noqa: BLE001 - a value that cannot describe itself must not stop whoever mentions it
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - what cannot describe itself must not stop who mentions it
         return f"<{type(value).__name__}: {type(error).__name__}>"
 
 

@@ -16,6 +16,7 @@ from shared.cron import CronExpression
 from shared.cron_fields import shorten
 from shared.declaration import Fault, FaultyDeclaration, refuse
 from shared.errors import DeclarationError, refuse_together
+from shared.explained import explain_mistakes, undecided_names
 from shared.placing import ClockChange, Fold, Gap, change_at, in_order, offsets_around, place
 from shared.zones import UTC_NAME, find_zone, zone_warning
 
@@ -35,6 +36,7 @@ _MEANING = {
 }
 
 
+@explain_mistakes
 @dataclass(frozen=True, slots=True)
 class Cron:
     """A schedule such as `Cron("0 2 * * *", zone="UTC")`.
@@ -64,6 +66,8 @@ class Cron:
                 raise error from None
 
     def _check(self) -> None:
+        if "text" in undecided_names(self):
+            raise DeclarationError("schedule text", "is left out", 'five fields or a macro, as "0 2 * * *"')
         faults = [
             *_policy_fault("gap", self.gap, _GAPS, self.zone),
             *_policy_fault("fold", self.fold, _FOLDS, self.zone),

@@ -202,27 +202,30 @@ def _field(name: str) -> Any:
     return next(one for one in fields(Settings) if one.name == name)
 
 
-def _raw(one: Any, sources: Mapping[str, str]) -> str | None:
+def _read(one: Any, sources: Mapping[str, str]) -> tuple[Any, str]:
+    """Give the value, and '' or what is wrong with it."""
     variable = PREFIX + one.name.upper()
     file = sources.get(variable + "_FILE", "") if one.metadata["secret"] else ""
-    if file:
-        return Path(file).read_text(encoding="utf-8").strip()
-    return sources.get(variable) or one.metadata["default"]
-
-
-def _read(one: Any, sources: Mapping[str, str]) -> tuple[Any, str]:
-    variable = PREFIX + one.name.upper()
+    if not file:
+        return _checked(one, sources.get(variable) or one.metadata["default"], "")
+    if sources.get(variable):
+        return None, f"{variable} and {variable}_FILE are both set: keep one of them"
     try:
-        text = _raw(one, sources)
+        text = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        return None, f"{variable}_FILE: {type(error).__name__}: cannot be read"
+        return None, f"{variable}_FILE: {file} cannot be read: {type(error).__name__}"
+    return _checked(one, text, f" in {file}")
+
+
+def _checked(one: Any, text: str | None, where: str) -> tuple[Any, str]:
+    variable = PREFIX + one.name.upper()
     if text is None:
         either = f" (or {variable}_FILE)" if one.metadata["secret"] else ""
         return None, f"{variable}{either} is not set: {one.metadata['meaning']}"
     try:
         return one.metadata["read"](text), ""
     except ValueError as error:
-        shown = "" if one.metadata["secret"] else f" is {text[:80]!r}"
+        shown = where if one.metadata["secret"] else f" is {text[:80]!r}"
         return None, f"{variable}{shown}: valid is {error}"
 
 
@@ -235,8 +238,10 @@ def _unknown(sources: Mapping[str, str]) -> list[str]:
         if near_miss and variable.partition("_")[0] != PREFIX.rstrip("_"):
             problems.append(f"{variable} is not a setting; did you mean {near_miss[0]}?")
         if variable.startswith(PREFIX) and variable not in known and not FOREIGN.match(variable):
-            near = difflib.get_close_matches(variable, known, 1, 0)
-            problems.append(f"{variable} is not a setting; did you mean {near[0]}?")
+            names = [name.removeprefix(PREFIX) for name in known]
+            near = difflib.get_close_matches(variable.removeprefix(PREFIX), names, 1, 0.6)
+            hint = f"did you mean {PREFIX}{near[0]}?" if near else f"the README lists every {PREFIX}… variable"
+            problems.append(f"{variable} is not a setting; {hint}")
     return problems
 
 
@@ -254,9 +259,8 @@ def load_settings(sources: Mapping[str, str] | None = None, *, need: frozenset[s
             continue
         value, problem = _read(one, environment)
         optional = need is not None and one.metadata["default"] is None and one.name not in need
-        if problem and not (
-            optional and problem.split()[0].removesuffix(":") not in environment and "is not set" in problem
-        ):
+        left_out = not environment.get(PREFIX + one.name.upper()) and "is not set" in problem
+        if problem and not (optional and left_out):
             problems.append(problem)
         values[one.name] = value if value is not None else _empty(one.name)
     if problems:

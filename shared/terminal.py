@@ -14,7 +14,7 @@ import anyio
 import orjson
 import typer
 
-from shared import logs
+from shared.declaration import FaultyDeclaration
 from shared.errors import MatinsError
 from shared.masking import plain
 from shared.postgres import DatabaseError, DriverError
@@ -25,7 +25,10 @@ FAILED = 1
 REFUSED = 2
 INTERRUPTED = 130
 LONGEST_REASON = 500
-EXIT_CODES = "Exit codes: 0 done, 1 not done or not well, 2 refused for what was asked or set, or no server to ask."
+EXIT_CODES = (
+    "Exit codes: 0 done, or all is well; 1 not done, or not well (doctor: warnings); 2 refused for what was asked or "
+    "set, or cannot tell (doctor: something is broken)."
+)
 
 _JSON = orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
 _T = TypeVar("_T")
@@ -44,10 +47,12 @@ def told(program: str) -> Iterator[None]:
     """Run a command's body; what it cannot do is said on standard error in `program`'s name, and sets the exit code."""
     try:
         yield
-    except NotDone as error:
-        end(program, str(error), FAILED)
+    except FaultyDeclaration as error:
+        for fault in error.faults:
+            say(program, str(fault))
+        raise typer.Exit(REFUSED) from None
     except MatinsError as error:
-        end(program, str(error), REFUSED)
+        end(program, str(error), FAILED if isinstance(error, NotDone) else REFUSED)
     except BrokenPipeError:
         # Whoever read the output has seen enough; closing it here keeps the interpreter from complaining at its end.
         sys.stderr.close()
@@ -62,19 +67,24 @@ def told(program: str) -> Iterator[None]:
 
 def end(program: str, problem: str, code: int) -> NoReturn:
     """End the command with a line for each line of the problem."""
-    say(program, problem)
+    for line in problem.split("\n"):
+        say(program, line)
     raise typer.Exit(code)
 
 
 def say(program: str, text: str) -> None:
-    """Write lines to standard error in `program`'s name, without secrets and control characters."""
+    """Write to standard error in `program`'s name, without secrets and control characters.
+
+    Only the first line bears the name: what follows it is a block to paste.
+    """
     sys.stdout.flush()
-    for line in plain(text, 64 * 1024).split("\n"):
-        typer.echo(f"{program}: {line}", err=True)
+    typer.echo(f"{program}: {plain(text, 64 * 1024)}", err=True)
 
 
 def run(work: Callable[[], Awaitable[_T]]) -> _T:
     """Run a command's work; whatever it or a job's code prints or logs goes to standard error."""
+    from shared import logs  # noqa: PLC0415 - a command loads only what it uses
+
     logs.configure("warning", "text", service="matins", instance="")
     with redirect_stdout(sys.stderr):
         return anyio.run(work)

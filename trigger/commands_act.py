@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from schemas.occurrence import Identity, format_instant
-from shared.lifecycle import instance_id
 from shared.postgres import Row, Session
 from shared.sql_files import statement
 from shared.terminal import (
@@ -28,9 +27,11 @@ from shared.terminal_tables import print_line
 from trigger.await_end import Ended, await_end
 from trigger.claim_outcome import Held, NotDue, Overlapped, Stale, Won
 from trigger.commands_deploy import PROGRAM
-from trigger.commands_options import Actor, AsJson, Reason, Wait, Written
-from trigger.operate import Choice, Order, cancel, fire, latest_due, rerun
+from trigger.commands_options import Actor, AsJson, NewKey, Reason, Reconciled, Wait, Written
 from trigger.reach import not_on_the_plan, reach, read_identity, require_job
+
+if TYPE_CHECKING:
+    from trigger.operate import Order
 
 CLAIMER = statement("trigger", "claimer")
 LATEST = "due"
@@ -54,6 +55,8 @@ def fire_command(
 
     Exit code 1: another has it, and is named. 2: the instant is not on the plan, or not due.
     """
+    from trigger.operate import fire, latest_due  # noqa: PLC0415 - a command loads only what it uses
+
     with told(PROGRAM):
         order = _order(actor, reason)
         instant = None if at == LATEST else read_instant("--at", at)
@@ -75,12 +78,8 @@ def rerun_command(  # noqa: PLR0913 - each is an option of the command line
     failed: Annotated[bool, typer.Option("--failed", help="All accounts that did not succeed.")] = False,
     account: Annotated[list[str] | None, typer.Option("--account", help="This account; may be repeated.")] = None,
     reason: Reason,
-    reconciled: Annotated[
-        bool, typer.Option("--reconciled", help="The provider's books were compared: an old key may be used again.")
-    ] = False,
-    new_key: Annotated[
-        bool, typer.Option("--new-key", help="New idempotency keys: a provider takes the accounts for new.")
-    ] = False,
+    reconciled: Reconciled = False,
+    new_key: NewKey = False,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask before new keys.")] = False,
     actor: Actor = None,
     wait: Wait = None,
@@ -90,6 +89,8 @@ def rerun_command(  # noqa: PLR0913 - each is an option of the command line
 
     Exit code 2 when it runs, has succeeded or never ran, and for an account that it doesn't have or that has succeeded.
     """
+    from trigger.operate import Choice, rerun  # noqa: PLC0415 - a command loads only what it uses
+
     with told(PROGRAM):
         order, identity = _order(actor, reason), read_identity(occurrence)
         if failed == bool(account):
@@ -116,6 +117,8 @@ def cancel_command(
 
     With --wait, exit code 0 once it is cancelled. 2 when it is over, or ends already.
     """
+    from trigger.operate import cancel  # noqa: PLC0415 - a command loads only what it uses
+
     with told(PROGRAM):
         order, identity = _order(actor, reason), read_identity(occurrence)
 
@@ -127,7 +130,10 @@ def cancel_command(
         _act(act, "cancelled", wait=wait, as_json=as_json)
 
 
-def _order(actor: str | None, reason: str) -> Order:
+def _order(actor: str | None, reason: str) -> "Order":
+    from shared.lifecycle import instance_id  # noqa: PLC0415 - a command loads only what it uses
+    from trigger.operate import Order  # noqa: PLC0415 - a command loads only what it uses
+
     return Order((actor or operator())[:200], checked_reason(reason), instance_id())
 
 
@@ -187,4 +193,5 @@ async def _told_holder(session: Session, identity: Identity, held: Held) -> str:
     host = f" on {row['host']}" if row and row["host"] else ""
     fired = f", fired by {row['fired_by']}: {row['fire_reason']}" if row and row["fired_by"] else ""
     since = format_instant(held.claimed_at.replace(microsecond=0))
-    return f"{identity} is {held.state}: claimed at {since} by {held.claimed_by}{host}{fired}"
+    state = held.state if held.state in {"succeeded", "failed"} else f"is {held.state}"
+    return f"{identity} {state}: claimed at {since} by {held.claimed_by}{host}{fired}"

@@ -9,18 +9,14 @@ import anyio
 import typer
 
 from shared.job import Job
-from shared.lifecycle import leave
 from shared.load import Loaded, load_jobs
 from shared.packages import AmbiguousPackage, check_packages
 from shared.settings import FaultySettings, Settings, load_settings
-from shared.start import prepare, topology_of
 from shared.terminal import REFUSED, Refused, given, print_json, run, say, settings_for, told
 from shared.terminal_tables import print_line
 from shared.zones import tzdata_version, tzdata_warning
 from trigger.commands_options import AsJson
-from trigger.deploy import migrate_broker, migrate_database, migrate_patiently, sql_script
 from trigger.reach import unknown_job
-from trigger.service import serve
 
 PROGRAM = "trigger"
 
@@ -35,6 +31,11 @@ def serve_command(
 
     A second signal ends the process at once. Faulty settings, or servers of another environment, exit with 2.
     """
+    from shared.lifecycle import leave  # noqa: PLC0415 - a command loads only what it uses
+    from shared.start import prepare  # noqa: PLC0415 - a command loads only what it uses
+    from trigger.deploy import migrate_patiently  # noqa: PLC0415 - a command loads only what it uses
+    from trigger.service import serve  # noqa: PLC0415 - a command loads only what it uses
+
     with told(PROGRAM):
         prepared = prepare(PROGRAM)
         if migrate:
@@ -86,6 +87,9 @@ def migrate_command(
 
     Faulty jobs, servers of another environment, and a queue that exists with another argument exit with 2.
     """
+    from shared.start import topology_of  # noqa: PLC0415 - a command loads only what it uses
+    from trigger.deploy import sql_script  # noqa: PLC0415 - a command loads only what it uses
+
     with told(PROGRAM):
         need = {"database": ("database_url",), "broker": ("broker_url",), None: ("database_url", "broker_url")}[only]
         settings = settings_for("environment", "jobs", *(() if sql or definitions else need))
@@ -108,6 +112,9 @@ def load_for(settings: Settings) -> Loaded:
 
 
 async def _migrate(settings: Settings, jobs: dict[str, Job], only: str | None) -> dict[str, Any]:
+    from shared.start import topology_of  # noqa: PLC0415 - a command loads only what it uses
+    from trigger.deploy import migrate_broker, migrate_database  # noqa: PLC0415 - a command loads only what it uses
+
     topology = topology_of(settings, jobs)
     done: dict[str, Any] = {"environment": settings.environment, "database": None, "broker": None}
     if only != "broker":
@@ -182,6 +189,7 @@ def refuse_unknown(name: str, loaded: Loaded) -> Job:
     if name in loaded.jobs:
         return loaded.jobs[name]
     if name in loaded.quarantined:
-        raise Refused("\n".join(str(fault) for fault in loaded.faults))
-    faults = [str(fault) for fault in loaded.faults]
-    raise Refused("\n".join([unknown_job(name, sorted(loaded.jobs)), *faults]))
+        loaded.refuse_faults()
+    for fault in loaded.faults:
+        say(PROGRAM, str(fault))
+    raise Refused(unknown_job(name, sorted(loaded.jobs)))

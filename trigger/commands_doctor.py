@@ -10,7 +10,6 @@ from shared.terminal import DONE, FAILED, REFUSED, print_json, run, told
 from shared.terminal_tables import print_line
 from trigger.commands_deploy import PROGRAM
 from trigger.commands_options import AsJson
-from trigger.doctor import examine
 from trigger.doctor_finding import Finding
 
 _CODES = {"ok": DONE, "warn": FAILED, "fail": REFUSED}
@@ -20,7 +19,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 def doctor_command(*, as_json: AsJson = False) -> None:
     """Examine settings, jobs, both servers and the live processes: a line for each check, with what to do about it.
 
-    Exit code 0: all is well. 1: there are warnings. 2: something does not work.
+    Exit code 0: all is ok. 1: there are warnings. 2: something is broken.
     """
     with told(PROGRAM):
         findings = run(_examined)
@@ -36,5 +35,7 @@ def doctor_command(*, as_json: AsJson = False) -> None:
 
 
 async def _examined() -> list[Finding]:
+    from trigger.doctor import examine  # noqa: PLC0415 - a command loads only what it uses
+
     with contextlib.redirect_stdout(sys.stderr):
         return [finding async for finding in examine()]

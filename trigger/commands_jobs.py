@@ -9,6 +9,7 @@ import typer
 
 from shared import clock
 from shared.definition import definition_of
+from shared.job_faults import duration_text
 from shared.schedule import Cron, Fold, Gap
 from shared.terminal import FAILED, Refused, print_json, read_instant, say, settings_for, told
 from shared.terminal_tables import Times, print_line, print_table
@@ -38,7 +39,7 @@ def jobs_command(*, zone: Zone = "UTC", as_json: AsJson = False) -> None:
         if as_json:
             print_json({"jobs": found, "faults": [str(fault) for fault in loaded.faults]})
         else:
-            headings = ("job", "schedule", "next", "handler", "queue", "finish within", "description")
+            headings = ("job", "schedule", "next", "handler", "queue", "decisions", "description")
             print_table("Jobs", headings, [_job_row(one, times) for one in found])
         for fault in loaded.faults:
             say(PROGRAM, str(fault))
@@ -120,6 +121,11 @@ def _job_row(found: dict[str, Any], times: Times) -> tuple[object, ...]:
         times.show(found["next_at"]),
         f"{handler['mode']} {handler['function']}",
         found["queue"],
-        timedelta(seconds=found["decisions"]["finish_within"]),
+        ", ".join(_decision(name, value) for name, value in found["decisions"].items()),
         found["description"],
     )
+
+
+def _decision(name: str, value: str | float) -> str:
+    shown = value if isinstance(value, str) else duration_text(timedelta(seconds=value))
+    return f"{name} {shown}"

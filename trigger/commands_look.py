@@ -22,15 +22,24 @@ from trigger.commands_options import AsJson, Written, Zone
 from trigger.commands_print import print_accounts, print_occurrence, print_status
 from trigger.reach import reach, read_identity
 from trigger.show import list_accounts, list_occurrences, show_occurrence
-from trigger.status import Status, read_status
+from trigger.status import DAYS, Status, read_status
 
 MOST_LISTED = 10_000
 
 
-def status_command(*, zone: Zone = "UTC", as_json: AsJson = False) -> None:
+def status_command(
+    *,
+    days: Annotated[
+        int, typer.Option("--days", min=0, max=3650, help="How far back to look; 0: each job's last occurrence alone.")
+    ] = DAYS,
+    zone: Zone = "UTC",
+    as_json: AsJson = False,
+) -> None:
     """Show on one screen whether all is well: jobs, what runs, live processes, queues.
 
-    Exit code 0: all is well. 1: something failed, partial, missed, late or not finished in time. 2: cannot tell.
+    Exit code 0: all is well. 1, not well: an occurrence of the last days failed, is partial or was missed, and no
+    re-run has mended it; one is late, or not finished in time; no trigger or no worker is live; a queue is missing.
+    2: cannot tell, since the database or the broker cannot be asked, and nothing else is known to be wrong.
     """
     with told(PROGRAM):
         times = Times(zone)
@@ -38,19 +47,19 @@ def status_command(*, zone: Zone = "UTC", as_json: AsJson = False) -> None:
 
         async def look() -> Status:
             async with reach(settings) as session:
-                return await read_status(session, settings)
+                return await read_status(session, settings, days)
 
         try:
             status = run(look)
         except (DatabaseError, DriverError, DatabaseUnavailable, OSError) as error:
             end(PROGRAM, f"cannot tell: {error}", REFUSED)
         if as_json:
-            names = ("jobs", "running", "instances", "queues", "problems", "notes")
+            names = ("jobs", "running", "instances", "queues", "unmended", "problems", "unseen")
             print_json({"well": status.well, **{name: getattr(status, name) for name in names}})
         else:
             print_status(status, times)
         if not status.well:
-            raise typer.Exit(FAILED)
+            raise typer.Exit(FAILED if status.problems else REFUSED)
 
 
 def occurrences_command(

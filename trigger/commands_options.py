@@ -17,3 +17,9 @@ Wait: TypeAlias = Annotated[
 Written: TypeAlias = Annotated[
     str, typer.Argument(metavar="OCCURRENCE", help="As `occurrences` lists it: invoice-run:2026-08-25T02:00Z.")
 ]
+Reconciled: TypeAlias = Annotated[
+    bool, typer.Option("--reconciled", help="The provider's books were compared: an old key may be used again.")
+]
+NewKey: TypeAlias = Annotated[
+    bool, typer.Option("--new-key", help="New idempotency keys: a provider takes the accounts for new.")
+]

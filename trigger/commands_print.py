@@ -1,13 +1,13 @@
 """What `status` and `show` print for a person."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
-from shared.terminal import say
 from shared.terminal_tables import Times, print_line, print_table, show_seconds
 from trigger.status import Status
 
-PROGRAM = "trigger"
+_ERRORS = ("class", "state", "accounts", "examples", "message")
 
 
 def print_status(status: Status, times: Times) -> None:
@@ -23,8 +23,8 @@ def print_status(status: Status, times: Times) -> None:
     if status.queues is not None:
         rows = [(one["queue"], one["messages"], one["consumers"]) for one in status.queues]
         print_table("Queues", ("queue", "waiting", "consumers"), rows)
-    for note in status.notes:
-        say(PROGRAM, f"note: {note}")
+    for one in status.unseen:
+        print_line(f"cannot tell: {one}", "yellow")
     for problem in status.problems:
         print_line(f"not well: {problem}", "red")
     if status.well:
@@ -41,16 +41,10 @@ def print_occurrence(shown: dict[str, Any], times: Times) -> None:
         print_table("Accounts", names, [[shown["counts"][name] for name in names]])
     report, running = shown["report"], shown["progress"]
     classes = report["error_classes"] if report else running["error_classes"] if running else []
-    rows = [
-        (one["error_class"], one["state"], one["accounts"], ", ".join(one["examples"]), one["message"])
-        for one in classes
-    ]
-    if rows:
-        print_table("Errors", ("class", "state", "accounts", "examples", "message"), rows)
+    if classes:
+        print_table("Errors" if report else "Errors so far", _ERRORS, [_error(one) for one in classes])
     if shown["generations"]:
-        rows = [(one["generation"], one["state"], one["closed_at"], *_counts(one)) for one in shown["generations"]]
-        headings = ("generation", "state", "closed", "succeeded", "failed", "dead", "cancelled")
-        print_table("Earlier generations", headings, rows)
+        _print_generations(shown["generations"], times)
     rows = [
         ("won" if one["won"] else "", one["instance"][:8], one["host"], one["region"], times.show(one["attempted_at"]))
         for one in shown["attempts"]
@@ -63,6 +57,22 @@ def print_occurrence(shown: dict[str, Any], times: Times) -> None:
     print_table("Events", ("at", "event", "by", "reason", "detail"), rows)
 
 
+def _print_generations(generations: list[dict[str, Any]], times: Times) -> None:
+    rows = [
+        (one["generation"], one["state"], times.show(datetime.fromisoformat(one["closed_at"])), *_counts(one))
+        for one in generations
+    ]
+    headings = ("generation", "state", "closed", "succeeded", "failed", "dead", "cancelled")
+    print_table("Earlier generations", headings, rows)
+    for one in generations:
+        if classes := one.get("error_classes"):
+            print_table(f"Errors of generation {one['generation']}", _ERRORS, [_error(each) for each in classes])
+
+
+def _error(one: dict[str, Any]) -> tuple[object, ...]:
+    return (one["error_class"], one["state"], one["accounts"], ", ".join(one["examples"]), one["message"])
+
+
 def print_accounts(accounts: dict[str, Any], times: Times) -> None:
     """Print a page of accounts, and how to go on behind it."""
     rows = [
@@ -70,13 +80,14 @@ def print_accounts(accounts: dict[str, Any], times: Times) -> None:
             one["account"],
             one["state"],
             one["attempts"],
-            times.show(one["finished_at"] or one["not_before"] or one["started_at"]),
+            times.show(one["finished_at"] or one["started_at"]),
+            times.show(one["not_before"]) if one["state"] == "pending" else None,
             one["error_class"],
             one["error"],
         )
         for one in accounts["page"]
     ]
-    print_table("", ("account", "state", "tries", "at", "error", "message"), rows, empty="no such account")
+    print_table("", ("account", "state", "tries", "at", "next try", "error", "message"), rows, empty="no such account")
     if accounts["next_after"] is not None:
         print_line(f"there are more: --after {accounts['next_after']!r}")
 
@@ -112,6 +123,12 @@ def _progress(shown: dict[str, Any], times: Times) -> Iterator[tuple[str, object
     left = f", about {show_seconds(progress['seconds_left'])} left" if progress["seconds_left"] else ""
     total = progress["total"] if progress["total"] is not None else f"{shown['accounts_read']} read so far"
     yield "progress", f"{progress['done']} of {total}{rate}{left}"
+    if progress["waiting"]:
+        verb, whose = ("waits", "its") if progress["waiting"] == 1 else ("wait", "their")
+        yield (
+            "retries",
+            f"{progress['waiting']} {verb} for {whose} next try, the next at {times.show(progress['next_try_at'])}",
+        )
     yield "finish by", times.show(shown["finish_by"]) + (", which is over" if progress["overdue"] else "")
 
 
@@ -131,14 +148,15 @@ def _counts(generation: dict[str, Any]) -> list[int]:
 
 
 def _brief(event: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in event["detail"].items() if value not in (None, ""))
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in event["detail"].items()
+        if value is not False and value not in (None, "", [], {})
+    )
 
 
 def _job(one: dict[str, Any], times: Times) -> tuple[object, ...]:
     last = one["last"] or {}
-    bad = (
-        sum(last.get(name) or 0 for name in ("failed", "dead", "cancelled")) if last.get("total") is not None else None
-    )
     took = None
     if last.get("closed_at") and last.get("opened_at"):
         took = (last["closed_at"] - last["opened_at"]).total_seconds()
@@ -150,7 +168,15 @@ def _job(one: dict[str, Any], times: Times) -> tuple[object, ...]:
     elif one["late_since"]:
         following = f"late since {times.show(one['late_since'])}"
     at = times.show(last.get("scheduled_at"))
-    return (one["job"], at, last.get("state"), last.get("total"), bad, show_seconds(took), following)
+    return (
+        one["job"],
+        at,
+        last.get("state"),
+        last.get("total"),
+        last.get("unsuccessful"),
+        show_seconds(took),
+        following,
+    )
 
 
 def _running(one: dict[str, Any], times: Times) -> tuple[object, ...]:

@@ -24,7 +24,8 @@ def check_fleet(looked: Looked, declared: Mapping[str, Job]) -> Iterator[Finding
         yield from _revision(job, triggers)
         if declared and job["name"] not in declared:
             told = f"{job['name']} is known to the database, and not declared here"
-            yield warn("vanished", told, "declare it again, or retire it")
+            ended = f"cancel what `python -m trigger occurrences {job['name']} --state expected` lists"
+            yield warn("vanished", told, f"declare it again; if it has ended for good, {ended}")
     for name, meaning in (("version", "release"), ("tzdata_version", "tzdata")):
         yield _same(meaning, {one[name] for one in looked.instances})
 
@@ -48,7 +49,7 @@ def _revision(job: dict[str, Any], triggers: Instances) -> Iterator[Finding]:
     held = [one["jobs"][job["name"]] for one in triggers if job["name"] in one["jobs"]]
     if triggers and not held:
         told = f"{job['name']}: no live trigger plans revision {job['revision']}"
-        yield fail("revisions", told, "deploy triggers that declare it as it is now, or retire it")
+        yield fail("revisions", told, "deploy triggers that declare it as it is now")
     elif any(revision != job["revision"] for revision in held):
         told = f"{job['name']}: live triggers hold revisions {sorted(set(held))}, {job['revision']} is current"
         yield warn("revisions", told, "finish the rolling deploy")

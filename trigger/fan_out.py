@@ -13,11 +13,10 @@ from functools import partial
 import anyio
 
 from shared import clock
-from shared.accounts import SqlAccounts
 from shared.closing import close_and_tell
 from shared.job import Job
 from shared.logs import logger
-from shared.postgres import Database, Session, is_lost_connection, is_transient
+from shared.postgres import Database, DatabaseError, DriverError, Session, is_transient
 from shared.sql_files import statement
 from shared.telemetry import Span, fan_out_span, metrics, takeover_span
 from trigger.account_id import checked
@@ -25,6 +24,7 @@ from trigger.claim import claim_of
 from trigger.claim_outcome import Claim, Claimant
 from trigger.page_query import FaultySource
 from trigger.pages import PAGE_SECONDS, Page, Pager, open_pager
+from trigger.source_faults import cancel_requests, described, forgive_cancelling, is_ours
 
 TAKE_OVER = statement("trigger", "take_over")
 RENEW_CLAIM = statement("trigger", "renew_claim")
@@ -36,7 +36,6 @@ FAIL_FAN_OUT = statement("trigger", "fail_fan_out")
 
 ATTEMPTS = 5
 FIRST_PAUSE = timedelta(seconds=5)
-_ERROR_LENGTH = 2000
 _log = logger(__name__)
 
 
@@ -72,14 +71,21 @@ class FanOut:
 async def take_over(
     session: Session, jobs: list[str], claimant: Claimant, *, now: datetime | None = None
 ) -> Claim | None:
-    """Take one claimed occurrence whose lease ran out, at the next epoch; None when there is none."""
-    row = await session.fetchrow(TAKE_OVER, jobs, claimant.instance, claimant.lease, now)
-    if row is None:
-        return None
-    claim = claim_of(row)
-    with takeover_span(claim.identity.job, str(claim.identity), parent=claim.trace_context, epoch=claim.epoch):
-        metrics.takeovers.add(1, job=claim.identity.job)
-    return claim
+    """Take one claimed occurrence whose lease ran out, at the next epoch; None when there is none.
+
+    One whose holders fell silent too often without a page is not taken: its dispatch is ended.
+    """
+    arguments = (jobs, claimant.instance, claimant.lease, ATTEMPTS, now)
+    while (row := await session.fetchrow(TAKE_OVER, *arguments)) is not None:
+        claim = claim_of(row)
+        name, job = str(claim.identity), claim.identity.job
+        if row["ending_reason"] is not None:
+            _log.error("the fan-out is given up", job=job, occurrence=name, reason=row["ending_reason"])
+            continue
+        with takeover_span(job, name, parent=claim.trace_context, epoch=claim.epoch):
+            metrics.takeovers.add(1, job=job)
+        return claim
+    return None
 
 
 async def release(session: Session, claim: Claim, *, now: datetime | None = None) -> None:
@@ -87,10 +93,15 @@ async def release(session: Session, claim: Claim, *, now: datetime | None = None
     await session.execute(RELEASE_CLAIM, claim.id, claim.epoch, now)
 
 
+async def resume(session: Session, claim: Claim, claimant: Claimant, *, now: datetime | None = None) -> bool:
+    """Hold a claim again that was given back; False when another has taken over since."""
+    return await session.fetchval(RENEW_CLAIM, claim.id, claim.epoch, claimant.lease, now) is not None
+
+
 async def fan_out(work: FanOut, claim: Claim) -> FanOutEnd:
     """Read and write pages from the claim's cursor on, until the occurrence is sealed or something is in the way.
 
-    Raises the database's passing errors; the lease then lets another go on.
+    Raises the database's passing errors; the lease then lets another go on, which counts as a failed attempt.
     """
     name = str(claim.identity)
     with fan_out_span(work.job.name, name, parent=claim.trace_context, epoch=claim.epoch) as span:
@@ -166,7 +177,8 @@ async def seal(work: FanOut, claim: Claim) -> FanOutEnd:
 async def _read(work: FanOut, pager: Pager, claim: Claim) -> Page | None:
     """Read a page while the lease is kept; None when another has taken over meanwhile. Raises _SourceFailed."""
     page: Page | None = None
-    problem: Exception | None = None
+    problem: BaseException | None = None
+    requests = cancel_requests()
     async with anyio.create_task_group() as group:
         group.start_soon(partial(_keep_lease, work, claim, group.cancel_scope))
         try:
@@ -174,15 +186,23 @@ async def _read(work: FanOut, pager: Pager, claim: Claim) -> Page | None:
                 page = await pager.read(claim.cursor)
             if page.accounts and page.cursor == claim.cursor and page.cursor is not None:
                 problem = FaultySource(f"the cursor does not move: {page.cursor[:100]!r} ended two pages")
-        except Exception as error:  # noqa: BLE001 - an author's source may raise anything; it is recorded
-            problem = error
+        except BaseException as error:
+            if is_ours(error):
+                raise
+            forgive_cancelling(requests)
+            problem = _first_said(error)
         group.cancel_scope.cancel()
     if problem is None:
         return page
-    if isinstance(work.job.accounts, SqlAccounts) and is_lost_connection(problem):
-        # Our own database is gone: nothing can be recorded, and the lease lets another go on.
-        raise problem
+    # Also where a session of ours was lost: if the server is away, recording the failure raises what says so.
     raise _SourceFailed from problem
+
+
+def _first_said(error: BaseException) -> BaseException:
+    """Give what the server said, where the driver then failed over the session that had ended."""
+    return (
+        error.__context__ if isinstance(error.__context__, DatabaseError) and isinstance(error, DriverError) else error
+    )
 
 
 async def _keep_lease(work: FanOut, claim: Claim, reading: anyio.CancelScope) -> None:
@@ -203,8 +223,7 @@ async def _keep_lease(work: FanOut, claim: Claim, reading: anyio.CancelScope) ->
 
 async def _fail(work: FanOut, claim: Claim, error: BaseException, span: Span) -> FanOutEnd:
     """Count the failure in the row; the next attempt is anybody's after a pause."""
-    told = f"{type(error).__name__}: {error}".replace("\0", "")[:_ERROR_LENGTH]
-    told = told.encode(errors="replace").decode()
+    told = described(error)
     span.fail(type(error).__name__, told)
     instance = work.claimant.instance
     async with work.database.session() as session:

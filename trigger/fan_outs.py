@@ -8,10 +8,12 @@ from anyio.abc import TaskGroup
 
 from shared.job import Job
 from shared.logs import logger
+from shared.masking import text_of
 from shared.postgres import Database, is_transient
 from shared.stopping import Stopping
 from trigger.claim_outcome import Claim, Claimant
-from trigger.fan_out import FanOut, fan_out, release, take_over
+from trigger.fan_out import FanOut, fan_out, release, resume, take_over
+from trigger.source_faults import forgive_cancelling, is_cancelled
 
 RELEASE_SECONDS = 2.0
 _log = logger(__name__)
@@ -19,7 +21,10 @@ _log = logger(__name__)
 
 @dataclass(slots=True)
 class FanOuts:
-    """Runs at most `slots` at once; `written` is called with the job's name after each page."""
+    """Runs at most `slots` at once; `written` is called with the job's name after each page.
+
+    `offered` are claims that were given back for want of a slot: until another takes one, this process may go on.
+    """
 
     database: Database
     jobs: Mapping[str, Job]
@@ -28,6 +33,7 @@ class FanOuts:
     written: Callable[[str], None]
     stopping: Stopping
     waiting: list[Claim] = field(default_factory=list)
+    offered: list[Claim] = field(default_factory=list)
     running: int = 0
 
     def accept(self, claim: Claim) -> None:
@@ -36,13 +42,19 @@ class FanOuts:
 
     async def start_pass(self, group: TaskGroup) -> None:
         """Start what was claimed, then what others have left; give back at once what there is no slot for."""
-        claims, self.waiting = self.waiting, []
-        for claim in claims:
-            if self.running < self.slots:
+        while self.offered and self.running < self.slots and not self.stopping.requested:
+            async with self.database.session() as session:
+                held = await resume(session, self.offered[0], self.claimant)
+            claim = self.offered.pop(0)
+            if held:
                 self._start(group, claim)
-            else:
-                async with self.database.session() as session:
-                    await release(session, claim)
+        while self.waiting:
+            if self.running < self.slots:
+                self._start(group, self.waiting.pop(0))
+                continue
+            async with self.database.session() as session:
+                await release(session, self.waiting[0])
+            self.offered.append(self.waiting.pop(0))
         while self.running < self.slots and not self.stopping.requested:
             async with self.database.session() as session:
                 taken = await take_over(session, list(self.jobs), self.claimant)
@@ -68,6 +80,12 @@ class FanOuts:
         try:
             end = await fan_out(work, claim)
         except anyio.get_cancelled_exc_class():
+            if not is_cancelled():
+                # The source has cancelled the task that reads it. Not given back, so that it counts as an attempt.
+                forgive_cancelling(0)
+                told = "it cancelled itself"
+                _log.warning("fan-out interrupted", job=name, occurrence=str(claim.identity), reason=told)
+                return
             with anyio.move_on_after(RELEASE_SECONDS, shield=True):
                 async with self.database.session() as session:
                     await release(session, claim)
@@ -75,7 +93,7 @@ class FanOuts:
         except Exception as error:
             if not is_transient(error):
                 raise
-            _log.warning("fan-out interrupted", job=name, occurrence=str(claim.identity), reason=str(error))
+            _log.warning("fan-out interrupted", job=name, occurrence=str(claim.identity), reason=text_of(error))
         else:
             _log.info("fan-out ended", job=name, occurrence=str(claim.identity), outcome=end.value)
         finally:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from schemas.occurrence import Identity, format_instant
-from schemas.report import Counts, Generation
+from schemas.report import CLASSES_KEPT, Counts, ErrorClass, Generation
 from shared.close import close
 from shared.postgres import Row, Session
 from shared.sql_files import statement
@@ -206,9 +206,14 @@ async def _refuse_accounts(session: Session, identity: Identity, row: Row, accou
 
 
 def _kept_report(row: Row) -> dict[str, Any]:
-    """Give the report of the new generation: how the earlier ones had ended."""
-    counts = Counts(succeeded=row["succeeded"], failed=row["failed"], dead=row["dead"], cancelled=row["cancelled"])
-    ended = Generation(generation=row["generation"], state=row["state"], closed_at=row["closed_at"], counts=counts)
+    """Give the report of the new generation: how the earlier ones had ended, and why."""
+    ended = Generation(
+        generation=row["generation"],
+        state=row["state"],
+        closed_at=row["closed_at"],
+        counts=Counts(succeeded=row["succeeded"], failed=row["failed"], dead=row["dead"], cancelled=row["cancelled"]),
+        error_classes=msgspec.convert(row["report"].get("error_classes", [])[:CLASSES_KEPT], tuple[ErrorClass, ...]),
+    )
     return {"generations": [*row["report"].get("generations", []), msgspec.to_builtins(ended)]}
 
 

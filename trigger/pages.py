@@ -12,16 +12,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import anyio
+
 from shared.accounts import AccountAt, GeneratedAccounts, SourceCall, SqlAccounts
 from shared.job import Job
 from shared.logs import logger
 from shared.postgres import Database, Session
 from trigger.claim_outcome import Claim
 from trigger.page_query import FaultySource, PageQuery, compose, substituted
+from trigger.source_faults import described, is_ours
 
 _log = logger(__name__)
 
 PAGE_SECONDS = 600.0
+CLOSE_SECONDS = 5.0
 MAXIMUM_CURSOR_BYTES = 8 * 1024
 
 
@@ -58,10 +62,18 @@ async def open_pager(database: Database, job: Job, claim: Claim) -> AsyncIterato
 
 async def _close(generator: AsyncIterator[AccountAt], job: str) -> None:
     if isinstance(generator, AsyncGenerator):
-        try:
-            await generator.aclose()
-        except Exception as error:  # noqa: BLE001 - the author's code; what it gave has been written
-            _log.warning("the accounts' generator did not close", job=job, error_class=type(error).__name__)
+        closed = False
+        with anyio.move_on_after(CLOSE_SECONDS):
+            try:
+                await generator.aclose()
+                closed = True
+            except BaseException as error:
+                if is_ours(error):
+                    raise
+                _log.warning("the accounts' generator failed as it was closed", job=job, reason=described(error))
+                return
+        if not closed:
+            _log.warning("the accounts' generator did not close in time", job=job, seconds=CLOSE_SECONDS)
 
 
 class SqlPager:
@@ -178,8 +190,8 @@ def _opened(
     function = _imported(source) if isinstance(source, str) else source
     try:
         generator: object = function(call)
-    except Exception as error:
-        raise FaultySource(f"the generator cannot be called: {type(error).__name__}: {error}") from error
+    except BaseException as error:  # nothing of ours waits here, so whatever comes is the author's
+        raise FaultySource(f"the generator cannot be called: {described(error)}") from error
     if not isinstance(generator, AsyncIterator):
         if isinstance(generator, Coroutine):
             generator.close()
@@ -193,7 +205,7 @@ def _imported(name: str) -> Callable[[SourceCall], AsyncIterator[AccountAt]]:
         found: Any = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise FaultySource(f"cannot import {name}: {error}") from error
+    except BaseException as error:  # a module's code may raise anything, SystemExit too
+        raise FaultySource(f"cannot import {name}: {described(error)}") from error
     function: Callable[[SourceCall], AsyncIterator[AccountAt]] = found
     return function

@@ -16,7 +16,7 @@ from shared.postgres import Row, Session, database_now
 from shared.schedule import Cron
 from shared.sql_files import statement
 from shared.zones import tzdata_version
-from trigger.plan import ADVANCE_PLAN, LOCK_JOB, PLAN_AHEAD, insert_instants, plan_through
+from trigger.plan import LOCK_JOB, PLAN_AHEAD, insert_instants, plan_through
 from trigger.replan import Planned, Replanned, beyond_plan, compared_instants, replan
 
 CREATE_JOB = statement("trigger", "create_job")
@@ -55,8 +55,8 @@ async def register(session: Session, job: Job, *, instance: str, now: datetime |
         if known["fingerprint"] == mark:
             return Registered(known["revision"], changed=False)
         revision = known["revision"] + 1
-        await _change(session, job, known, now or await database_now(session))
-        await session.execute(REVISE_JOB, job.name, revision, definition, mark)
+        until = await _change(session, job, known, now or await database_now(session))
+        await session.execute(REVISE_JOB, job.name, revision, definition, mark, until)
         await session.execute(RECORD_REVISION, job.name, revision, definition, mark, instance, now)
         return Registered(revision, changed=True)
 
@@ -78,8 +78,8 @@ async def register_if_abandoned(
     return await register(session, job, instance=instance, now=now)
 
 
-async def _change(session: Session, job: Job, known: Row, now: datetime) -> None:
-    """Record what was due under the old definition, then compare the planned instants with the new ones."""
+async def _change(session: Session, job: Job, known: Row, now: datetime) -> datetime:
+    """Record what was due under the old definition, and plan the new one; give how far that reaches."""
     old_schedule = Cron.from_definition(known["definition"]["schedule"])
     revision = known["revision"]
     planned_through = known["planned_through"]
@@ -96,7 +96,7 @@ async def _change(session: Session, job: Job, known: Row, now: datetime) -> None
     old.sort(key=lambda one: one.scheduled_at)
     new = compared_instants(job.schedule, old, now, until)
     await _apply(session, job, revision + 1, replan(old, new, now, until), now)
-    await session.execute(ADVANCE_PLAN, job.name, until)
+    return until
 
 
 async def _apply(session: Session, job: Job, revision: int, replanned: Replanned, now: datetime) -> None:

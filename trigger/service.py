@@ -25,12 +25,13 @@ from shared.stopping import Stopping, Wake
 from trigger.claim_outcome import Claimant
 from trigger.fan_outs import FanOuts
 from trigger.publish import Publishing, publish_pass
-from trigger.sweep import Sweeping, stop_silent, sweep_pass
+from trigger.sweep import Sweeping, stop_silent, sweep_pass, undeclared_jobs
 from trigger.tick import Tick
 
 BEAT_INTERVAL = timedelta(seconds=5)
 FAN_OUTS_AT_ONCE = 4
 PUBLISH_SECONDS = 5.0
+LEAST_MARGIN = timedelta(seconds=5)
 HELD_BACK_SECONDS = 0.1
 DRAIN_MARGIN_SECONDS = 5.0
 _log = logger(__name__)
@@ -104,8 +105,10 @@ class Trigger:
 
         self._start_loop(work, stopping, "tick", settings.tick_interval, tick_pass)
         self._start_loop(work, stopping, "beat", BEAT_INTERVAL, self.beat_pass)
+        interval = settings.sweep_interval
+        self._start_loop(work, stopping, "sweep undeclared", interval, lambda: self._sweep_undeclared(stopping))
         for name, job in self.tick.jobs.items():
-            publish, sweep = self._publishing(job), self._sweeping(job)
+            publish, sweep = self._publishing(job), self._sweeping(name, job.queue)
             self._start_loop(
                 work,
                 stopping,
@@ -156,6 +159,13 @@ class Trigger:
         while (await sweep_pass(sweeping)).more and not stopping.requested:
             pass
 
+    async def _sweep_undeclared(self, stopping: Stopping) -> None:
+        """Sweep what is still active of jobs that this process doesn't declare: nobody else may."""
+        async with self.database.session() as session:
+            found = await undeclared_jobs(session, self.tick.jobs)
+        for name, queue in found:
+            await self._sweep(self._sweeping(name, queue), stopping)
+
     async def beat_pass(self) -> None:
         """Say that the trigger lives, and of silent processes that they don't."""
         async with self.database.session() as session:
@@ -182,15 +192,18 @@ class Trigger:
             settings.in_flight,
         )
 
-    def _sweeping(self, job: Job) -> Sweeping:
-        settings, queue = self.prepared.settings, self.prepared.topology.work_queue(job.queue)
+    def _sweeping(self, job: str, queue: str | None) -> Sweeping:
+        settings, named = self.prepared.settings, self.prepared.topology.work_queue(queue or "")
         return Sweeping(
             self.database,
             job,
-            lambda: self.publisher.queue_depth(queue),
+            queue,
+            lambda: self.publisher.queue_depth(named),
             self.claimant.instance,
             settings.claim_lease,
             settings.resend_after,
+            # A page's messages are read before they are sent, and confirmed within the timeout.
+            max(LEAST_MARGIN, settings.broker_timeout),
         )
 
     def _faulty_jobs(self) -> str | None:

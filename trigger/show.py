@@ -6,7 +6,6 @@ from typing import Any
 
 from schemas.occurrence import Identity
 from schemas.report import EXAMPLES_PER_CLASS
-from shared.close import CLOSE_ERRORS
 from shared.postgres import Row, Session
 from shared.sql_files import statement
 from trigger.await_end import PROGRESS
@@ -16,6 +15,7 @@ LIST_OCCURRENCES = statement("trigger", "list_occurrences")
 LIST_ATTEMPTS = statement("trigger", "list_attempts")
 LIST_EVENTS = statement("trigger", "list_events")
 LIST_ACCOUNTS = statement("trigger", "list_accounts")
+OPEN_ERRORS = statement("trigger", "open_errors")
 
 ACTIVE = ("claimed", "running")
 COUNTS = ("succeeded", "failed", "dead", "cancelled")
@@ -104,7 +104,9 @@ async def _add_progress(session: Session, shown: Shown, row: Row) -> None:
     counts = {name: counted[name] for name in ("pending", "running", *COUNTS)}
     total = sum(counts.values())
     shown["counts"] = counts | {"total": total}
-    done = total - counts["pending"] - counts["running"]
+    left = counts["pending"] + counts["running"]
+    done = total - left
+    goes_on = row["sealed_at"] and left > counted["waiting"]
     seconds = (row["now"] - row["opened_at"]).total_seconds()
     per_second = done / seconds if done and seconds > 0 else None
     shown["progress"] = {
@@ -112,10 +114,12 @@ async def _add_progress(session: Session, shown: Shown, row: Row) -> None:
         "total": total if row["sealed_at"] else None,
         "seconds": seconds,
         "per_second": per_second,
-        "seconds_left": (total - done) / per_second if per_second and row["sealed_at"] else None,
+        "seconds_left": left / per_second if per_second and goes_on else None,
+        "waiting": counted["waiting"],
+        "next_try_at": counted["next_try_at"],
         "overdue": row["finish_by"] is not None and row["finish_by"] < row["now"],
     }
-    classes = await session.fetch(CLOSE_ERRORS, row["id"], row["scheduled_at"], EXAMPLES_PER_CLASS)
+    classes = await session.fetch(OPEN_ERRORS, row["id"], row["scheduled_at"], EXAMPLES_PER_CLASS)
     shown["progress"]["error_classes"] = [dict(one) for one in classes]
 
 

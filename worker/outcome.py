@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from shared.calls import GiveUp, Handled, NothingToDo, RetryLater
 from shared.decisions import Backoff
+from shared.masking import text_of
 
 LONGEST_ERROR = 2000
 LONGEST_CLASS = 200
@@ -85,14 +86,6 @@ def class_of(error: BaseException) -> str:
     if isinstance(error, NotReported):
         return NOT_REPORTED
     return clean(type(error).__name__, LONGEST_CLASS)
-
-
-def text_of(error: BaseException) -> str:
-    """Say what an error says; a job's own class may be unable to."""
-    try:
-        return str(error)
-    except Exception as trouble:  # noqa: BLE001 - an author's __str__ may raise anything
-        return f"its text cannot be had: {type(trouble).__name__}"
 
 
 def clean(text: str, longest: int) -> str:

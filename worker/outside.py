@@ -17,11 +17,12 @@ from shared import clock
 from shared.calls import OutsideCall, idempotency_key
 from shared.job import Job
 from shared.logs import logger
+from shared.masking import text_of
 from shared.postgres import Database, Row, Session, is_transient
 from shared.sql_files import statement
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
-from worker.outcome import LONGEST_ERROR, SUCCEEDED, UNTRIED, Outcome, Result, Tries, clean, text_of
+from worker.outcome import LONGEST_ERROR, SUCCEEDED, UNTRIED, Outcome, Result, Tries, clean
 from worker.settle import Again, Fenced
 
 START_OUTSIDE = statement("worker", "start_outside")

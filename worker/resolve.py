@@ -31,7 +31,7 @@ def resolve(jobs: Mapping[str, Job]) -> Resolved:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's module may raise anything
             resolved.problems[name] = f"{declared}: {type(error).__name__}: {error}"
             continue
-        faults = handler_faults("handler", function)
+        faults = handler_faults("handler", function, type(job.handler).__name__)
         if faults:
             resolved.problems[name] = f"{declared}: {faults[0]}"
         else:

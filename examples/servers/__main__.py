@@ -1,5 +1,6 @@
 """Run both servers until Ctrl-C; with the argument `install`, only install what is missing on this machine."""
 
+import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -10,12 +11,13 @@ from examples.servers.server import ServerUnavailableError
 
 
 def run() -> None:
-    """Start both servers, print their addresses, and keep them until interrupted or terminated."""
+    """Start both servers, print lines for other terminals to export, and keep them until interrupted or terminated."""
     with running_servers(install_missing=True) as servers:
-        print(f"PostgreSQL: {servers.database_url}")
-        print(f"RabbitMQ:   {servers.broker.url}")
-        print(f"Management: {servers.broker.management_url or 'not given'}")
-        print("Ctrl-C ends them.", flush=True)
+        print(f"export MATINS_DATABASE_URL={shlex.quote(servers.database_url)}")
+        print(f"export MATINS_BROKER_URL={shlex.quote(servers.broker.url)}")
+        if servers.broker.management_url:
+            print(f"export MATINS_MANAGEMENT_URL={shlex.quote(servers.broker.management_url)}")
+        print("# Ctrl-C ends both servers.", flush=True)
         signal.pause()
 
 

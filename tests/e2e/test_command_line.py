@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from shared.fleet import Instance, register_instance
 from tests.architecture.sources import ROOT
 from tests.integration.operate.night import closed_night, expected_occurrence, nightly
 from tests.support.ledger import ledger, occurrence_row, session_on
@@ -136,16 +137,20 @@ def test_check_tells_every_fault_at_once_with_the_block_to_paste(command: Comman
         "job 'first': schedule: cron text '0 2 * *'",
         "job 'first': accounts: query: ends with a semicolon",
         "job 'first': handler: timeout: is 5",
-        "job 'second': schedule: schedule gap: is not decided for zone 'Europe/Berlin'",
-        "job 'second': schedule: schedule fold",
-        "job 'second': handler: handler: is 'not a reference'",
+        "job 'second': schedule: gap: is not decided for zone 'Europe/Berlin'",
+        "job 'second': schedule: fold",
+        "job 'second': handler: is 'not a reference'",
         'catch_up="latest",',
         "finish_within=hours(3),",
         "module no_such_module: cannot be imported: ModuleNotFoundError",
+        "trigger: module faulty_jobs: job 'first': decisions: must be decided",
+        "\n# from shared.job import Decisions, hours, minutes\ndecisions=Decisions(\n    catch_up",
     ):
         assert part in shown.err
     assert "sound jobs: invoice-run" in shown.out
     assert command("check").code == 2
+    empty = command("check", "--jobs", "sound_jobs", jobs="")
+    assert (empty.code, "MATINS_JOBS" in empty.err) == (0, False)
 
 
 def test_jobs_lists_the_sound_ones_and_tells_the_others(command: Command) -> None:
@@ -154,7 +159,8 @@ def test_jobs_lists_the_sound_ones_and_tells_the_others(command: Command) -> Non
     (job,) = shown.json["jobs"]
     assert (job["job"], job["schedule"]["text"], job["handler"]["mode"]) == ("invoice-run", "0 2 * * *", "PerAccount")
     assert job["next_at"].endswith("T02:00:00Z")
-    assert "invoice-run" in command("jobs", "--zone", "Asia/Tokyo", jobs="sound_jobs").out
+    table = command("jobs", "--zone", "Asia/Tokyo", jobs="sound_jobs").out
+    assert "catch_up latest, catch_up_within 20h, overlap skip, start_within 10m, finish_within 3h" in table
 
 
 def test_preview_shows_instants_and_refuses_what_cron_would_misread(command: Command) -> None:
@@ -212,7 +218,16 @@ async def test_migrate_prepares_both_servers_and_refuses_what_is_anothers(
     assert mismatch.code == 2
     assert f"queue {prefix}.work.invoice-run: x-delivery-limit is 20 on the broker, 9 is wanted" in mismatch.err
     assert command("migrate", **settings | {"jobs": "faulty_jobs"}).code == 2
+    alone = command("status", "--json", database_url=empty_url, broker_url=broker_url, prefix=prefix)
+    assert (alone.code, alone.json["well"], len(alone.json["problems"])) == (1, False, 2)
+    unseen = "amqp://someone:hidden@127.0.0.1:1/"
+    async with session_on(empty_url) as session:
+        for kind in ("trigger", "worker"):
+            await register_instance(session, Instance(kind, kind, "host", "0.1.0", "", "2026f"), {})
     assert command("status", database_url=empty_url, broker_url=broker_url, prefix=prefix).code == 0
+    shown = command("status", "--days", "0", database_url=empty_url, broker_url=unseen)
+    assert (shown.code, "cannot tell: the queues were not seen" in shown.out) == (2, True)
+    assert "hidden" not in shown.out + shown.err
 
 
 def test_without_servers_there_is_one_line_and_no_password(command: Command) -> None:

@@ -1,12 +1,17 @@
 """The servers that the other tests stand on: real, of a supported version, and each test's place its own."""
 
+import asyncio
+import os
+import sys
+
 import aio_pika
 import asyncpg
 import pytest
 
-from examples.servers.find import Broker
+from examples.servers.find import BROKER_VARIABLE, DATABASE_VARIABLE, MANAGEMENT_VARIABLE, Broker
 from examples.servers.probe import management
 from examples.servers.server import BrokerServer, DatabaseServer
+from tests.architecture.sources import ROOT
 from tests.support.servers import execute, fresh_database
 
 OLDEST_POSTGRES = 15
@@ -60,6 +65,29 @@ async def test_a_killed_database_keeps_what_was_committed(throwaway_postgres: Da
         await asyncpg.connect(throwaway_postgres.url)
     throwaway_postgres.start()
     assert await value(throwaway_postgres.url, "select to_regclass('mark')") == "mark"
+
+
+async def test_running_both_for_a_person_prints_lines_to_paste(administrator_url: str, broker: Broker) -> None:
+    management_url = "http://u:p&w@127.0.0.1:15672"
+    given = {DATABASE_VARIABLE: administrator_url, BROKER_VARIABLE: broker.url, MANAGEMENT_VARIABLE: management_url}
+    running = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "examples.servers"),
+        cwd=ROOT,
+        env=os.environ | given,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert running.stdout is not None
+    lines: list[str] = []
+    while not lines or not lines[-1].startswith("#"):
+        lines.append((await running.stdout.readline()).decode())
+        assert lines[-1], "it ended before it had said all"
+    running.terminate()
+    assert await running.wait() == 0
+    names = ("MATINS_DATABASE_URL", "MATINS_BROKER_URL", "MATINS_MANAGEMENT_URL")
+    lines += [f'echo "${name}"\n' for name in names]
+    shell = await asyncio.create_subprocess_exec("sh", "-c", "".join(lines), stdout=asyncio.subprocess.PIPE)
+    printed, _ = await shell.communicate()
+    assert printed.decode().split() == [administrator_url, broker.url, management_url]
 
 
 @pytest.mark.drill

@@ -1,10 +1,12 @@
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from shared.calls import AccountCall
+from shared.calls import AccountCall, ChunkCall
 from shared.declaration import FaultyDeclaration, collecting_faults
 from shared.definition import definition_of, fingerprint
 from shared.errors import MatinsError
@@ -36,7 +38,7 @@ def test_a_missing_decision_prints_a_block_to_paste() -> None:
         Decisions(catch_up="latest", catch_up_within=hours(1), start_within=minutes(1))  # type: ignore[call-arg]  # the mistake under test
     told = str(caught.value)
     assert told.startswith("overlap, finish_within: must be decided")
-    assert "decisions=Decisions(\n    catch_up=" in told
+    assert "\n# from shared.job import Decisions, hours, minutes\ndecisions=Decisions(\n    catch_up=" in told
     with pytest.raises(FaultyDeclaration, match="decisions=Decisions"):
         Job("a", Cron("0 2 * * *"), SqlAccounts("select 1"), PerAccount(handler))  # type: ignore[call-arg]  # the mistake under test
 
@@ -67,7 +69,7 @@ def test_all_faults_of_a_job_are_told_at_once_with_their_places() -> None:
         "schedule",
         "page_size",
         "query",
-        "handler: handler: is 'no reference'; valid: \"package.module:function\"",
+        "handler: is 'no reference'; valid: \"package.module:function\"",
         "handler: role",
         "handler: chunk_size",
         "handler: timeout",
@@ -83,6 +85,61 @@ def test_all_faults_of_a_job_are_told_at_once_with_their_places() -> None:
         assert part in told
 
 
+def test_arguments_that_are_left_out_or_misspelt_are_told_with_their_places() -> None:
+    with collecting_faults():
+        job = Job(
+            "a",
+            schedule=Cron("0 2 * *", zon="UTC"),  # type: ignore[call-arg]  # the mistake under test
+            accounts=SqlAccounts("select 1", page_sise=5),  # type: ignore[call-arg]  # the mistake under test
+            handler=Outside("a.b:c", key_valid=hours(1)),  # type: ignore[call-arg]  # the mistake under test
+            backoff=Backoff(seconds(1)),  # type: ignore[call-arg]  # the mistake under test
+            decision=DECISIONS,
+        )
+        empty = Job("b")  # type: ignore[call-arg]  # the mistake under test
+    told = "\n".join(str(fault) for fault in (*job.faults, *empty.faults))
+    for part in (
+        "job 'a': schedule: zon: is not known; valid: zone",
+        "job 'a': schedule: cron text '0 2 * *'",
+        "job 'a': accounts: page_sise: is not known; valid: page_size",
+        "job 'a': handler: key_valid: is not known; valid: key_valid_for",
+        "job 'a': handler: key_valid_for: is left out; valid: how long",
+        "job 'a': backoff: arguments: 1 are given without a name",
+        "job 'a': decision: is not known; valid: decisions",
+        "job 'a': decisions: must be decided",
+        "job 'b': schedule: is left out; valid: Cron(\"0 2 * * *\")",
+        "job 'b': accounts: is left out; valid: SqlAccounts(",
+        "job 'b': handler: is left out; valid: PerAccount(function)",
+    ):
+        assert part in told
+    with pytest.raises(FaultyDeclaration, match=r"(?s)chunk: is not known; valid: chunk_size.*handler: is left out"):
+        SetBased(chunk=5)  # type: ignore[call-arg]  # the mistake under test
+    with pytest.raises(FaultyDeclaration, match="handler: is given twice"):
+        PerAccount(handler, handler=handler)  # type: ignore[misc]  # the mistake under test
+
+
+def test_durations_and_functions_are_written_as_an_author_writes_them() -> None:
+    with pytest.raises(FaultyDeclaration, match="timeout: is 2h; valid: at most 20m"):
+        PerAccount(handler, timeout=hours(2))
+    with pytest.raises(FaultyDeclaration, match="start_within: is 0s; valid: a duration of at least 1s"):
+        replace(DECISIONS, start_within=seconds(0))
+
+
+async def chunk_handler(call: ChunkCall) -> None:
+    """Do nothing."""
+
+
+async def quoted_handler(call: "ChunkCall") -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize("wrong", [chunk_handler, quoted_handler])
+def test_a_handler_of_another_mode_is_refused_naming_both(wrong: Callable[[ChunkCall], Awaitable[None]]) -> None:
+    told = rf"{wrong.__name__} takes a ChunkCall, and PerAccount gives it AccountCall or .*; valid: SetBased\(…\)"
+    with pytest.raises(FaultyDeclaration, match=told):
+        PerAccount(wrong)  # type: ignore[arg-type]  # the mistake under test
+    assert SetBased(wrong).faults == ()  # type: ignore[arg-type]  # it gives no Handled, which only its call shows
+
+
 @pytest.mark.parametrize("wrong", [lambda: None, "a.b", "a:b:c", "a b:c", 5])
 def test_a_handler_that_cannot_be_called_with_the_call_is_refused(wrong: object) -> None:
     with pytest.raises(FaultyDeclaration, match="handler"):
@@ -90,7 +147,9 @@ def test_a_handler_that_cannot_be_called_with_the_call_is_refused(wrong: object)
 
 
 def test_parts_of_the_wrong_kind_are_named_with_the_right_ones() -> None:
-    with pytest.raises(FaultyDeclaration, match=r"handler: is .*PerAccount\(…\) \| SetBased\(…\) \| Outside\(…\)"):
+    with pytest.raises(
+        FaultyDeclaration, match=r"tests\.unit\.test_declarations:handler itself; write PerAccount\(handler\)"
+    ):
         job_with(handler)  # type: ignore[arg-type]  # the mistake under test
 
 
@@ -116,19 +175,26 @@ def test_modules_are_loaded_with_every_fault_and_the_sound_jobs_stay(
     )
     (tmp_path / "sound_module.py").write_text(good + 'jobs = [job("one"), job("two", "61 * * * *"), job("one")]')
     (tmp_path / "broken_module.py").write_text("raise SystemExit(3)")
+    (tmp_path / "syntax_module.py").write_text("jobs = [\n)")
+    (tmp_path / "far_module.py").write_text(good + "\nPerAccount('a.b:c').timeout = 5")
+    (tmp_path / "doubled_module.py").write_text(good + 'jobs = [job("four", "61 * * * *"), job("four", "62 * * * *")]')
     (tmp_path / "empty_module.py").write_text("")
     (tmp_path / "wrong_module.py").write_text(good + 'jobs = [job("three"), 5]')
     monkeypatch.syspath_prepend(str(tmp_path))
-    loaded = load_jobs(["sound_module", "broken_module", "empty_module", "wrong_module", "absent_module"])
+    names = ("sound", "broken", "empty", "wrong", "absent", "syntax", "far", "doubled")
+    loaded = load_jobs([f"{name}_module" for name in names])
     assert set(loaded.jobs) == {"three"}
-    assert loaded.quarantined == ("one", "two")
+    assert loaded.quarantined == ("four", "one", "two")
     told = [str(fault) for fault in loaded.faults]
     assert any("sound_module: job 'two': schedule" in line for line in told)
     assert any("second job named 'one'" in line for line in told)
     assert any("broken_module: cannot be imported: SystemExit: 3" in line for line in told)
     assert any("empty_module: has no list named `jobs`" in line for line in told)
     assert any("wrong_module: `jobs` holds 5" in line for line in told)
-    assert any("absent_module: cannot be imported" in line for line in told)
+    assert any("absent_module: cannot be imported" in line and ", at " not in line for line in told)
+    assert any("syntax_module: cannot be imported" in line and "syntax_module.py:2" in line for line in told)
+    assert any("far_module: cannot be imported" in line and line.endswith("far_module.py:8") for line in told)
+    assert any("second job named 'four'; the first is in module doubled_module" in line for line in told)
     with pytest.raises(FaultyDeclaration):
         loaded.refuse_faults()
 

@@ -10,6 +10,7 @@ import trigger.command
 import worker.command
 from shared.load import load_jobs
 from shared.settings import setting_rows
+from shared.terminal import EXIT_CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,6 +32,10 @@ def test_the_commands_named_are_those_there_are(process: str, application: typer
     (listed,) = re.findall(rf"`python -m {process}`: ((?:`[a-z-]+`(?:, |\.))+)", README)
     commands = typer.main.get_group(application).commands
     assert set(re.findall(r"`([a-z-]+)`", listed)) == set(commands)
+
+
+def test_the_exit_codes_are_those_of_the_help() -> None:
+    assert EXIT_CODES in " ".join(README.split())
 
 
 def test_every_dependency_has_its_reason() -> None:

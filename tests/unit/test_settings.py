@@ -32,6 +32,7 @@ def test_every_fault_is_told_at_once_with_its_valid_values() -> None:
         "MATINS_SUCCESS_SAMPLING": "true",
         "MATINS_DELAYS": "5,1",
         "MATINS_TICK_INTERVALL": "1s",
+        "MATINS_PLUGINS": "x",
         "TRIGER_MATINS": "1",
         "MATIN_PREFETCH": "8",
         "MATINS_DATABASE_URL": "mysql://user:secret@host/db",
@@ -48,6 +49,7 @@ def test_every_fault_is_told_at_once_with_its_valid_values() -> None:
         "MATINS_SUCCESS_SAMPLING is 'true'",
         "MATINS_DELAYS is '5,1'",
         "MATINS_TICK_INTERVALL is not a setting; did you mean MATINS_TICK_INTERVAL?",
+        "MATINS_PLUGINS is not a setting; the README lists every MATINS_… variable",
         "MATIN_PREFETCH is not a setting; did you mean MATINS_PREFETCH?",
         "MATINS_JOBS is not set",
         "MATINS_BROKER_URL (or MATINS_BROKER_URL_FILE) is not set",
@@ -73,8 +75,19 @@ def test_a_secret_in_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
     file.write_text("amqp://second@host/")
     assert settings.secret("broker_url") == "amqp://second@host/"
     file.unlink()
-    with pytest.raises(FaultySettings, match="MATINS_BROKER_URL_FILE: FileNotFoundError"):
+    with pytest.raises(FaultySettings, match=f"MATINS_BROKER_URL_FILE: {file} cannot be read: FileNotFoundError"):
         settings.secret("broker_url")
+
+    file.write_text("http://hidden@host/")
+    with pytest.raises(FaultySettings, match=f"MATINS_BROKER_URL in {file}: valid is amqp") as caught:
+        settings.secret("broker_url")
+    assert "hidden" not in str(caught.value)
+    with pytest.raises(FaultySettings, match="MATINS_BROKER_URL and MATINS_BROKER_URL_FILE are both set: keep one"):
+        load_settings(GOOD | {"MATINS_BROKER_URL_FILE": str(file)})
+
+
+def test_an_empty_variable_is_one_that_is_left_out() -> None:
+    assert load_settings({"MATINS_JOBS": "", "MATINS_PREFIX": ""}, need=frozenset()).prefix == "matins"
 
 
 def test_no_secret_is_shown() -> None:

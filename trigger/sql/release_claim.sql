@@ -1,5 +1,9 @@
--- Lets another trigger go on at once. $1 id, $2 epoch, $3 now.
-update matins.occurrence
-   set lease_until = coalesce($3::timestamptz, clock_timestamp())
- where id = $1 and epoch = $2 and state = 'claimed' and ending is null
-returning id;
+-- Lets another trigger go on at once, and says so: a holder that gives its claim back has not failed. $1 id, $2 epoch, $3 now.
+with released as (
+    update matins.occurrence
+       set lease_until = coalesce($3::timestamptz, clock_timestamp())
+     where id = $1 and epoch = $2 and state = 'claimed' and ending is null
+    returning id, job, claimed_by, epoch, accounts_read)
+insert into matins.audit (kind, job, occurrence_id, instance, detail)
+select 'released', job, id, claimed_by, jsonb_build_object('epoch', epoch, 'accounts_read', accounts_read)
+  from released;

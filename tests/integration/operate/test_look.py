@@ -1,4 +1,5 @@
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -7,6 +8,8 @@ import orjson
 import pytest
 
 from schemas.occurrence import Identity
+from shared.fleet import Instance, register_instance
+from shared.postgres import Session
 from shared.settings import Settings, load_settings
 from shared.terminal import Refused
 from shared.terminal_tables import Times
@@ -21,6 +24,16 @@ from trigger.show import list_accounts, list_occurrences, show_occurrence
 from trigger.status import read_status
 
 DAY = timedelta(days=1)
+NOBODY = [
+    "no trigger is live: nothing is planned, claimed or published",
+    "no worker is live: nothing is executed",
+]
+
+
+async def start_fleet(session: Session) -> None:
+    """Have a trigger and a worker live."""
+    for kind in ("trigger", "worker"):
+        await register_instance(session, Instance(f"{kind}-1", kind, "host", "0.1.0", "", "2026f"), {})
 
 
 def settings_of(**values: str) -> Settings:
@@ -56,13 +69,50 @@ async def test_one_that_runs_again_shows_progress_generations_and_attempts(
     assert [one["won"] for one in fired["attempts"]] == [True]
     assert shown["counts"]["pending"] == 3
     assert (shown["progress"]["done"], shown["progress"]["total"]) == (2, 5)
-    assert [one["state"] for one in shown["generations"]] == ["partial"]
+    (ended,) = shown["generations"]
+    assert ended["state"] == "partial"
+    assert {one["error_class"] for one in ended["error_classes"]} == {
+        "TaxServiceDown",
+        "killed_worker",
+        "invalid_account",
+    }
     assert shown["report"] is None
     for one in (fired, shown):
-        print_occurrence(one, Times())
+        print_occurrence(one, Times("Europe/Berlin"))
     printed = capsys.readouterr().out
+    assert "Errors of generation 1" in printed
+    assert "killed_worker" in printed
+    assert re.search(r"1 +partial +20\S+ \S+Z \(", printed)
+    assert "reconciled" not in printed
     assert "by ann: the tax service is back" in printed
     assert "2 of 5" in printed
+
+
+async def test_what_waits_for_its_next_try_is_told_with_its_time_and_error(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with session_on(database_url) as session:
+        occurrence = await running_occurrence(session, nightly(), ["a", "b", "c"])
+        identity = occurrence.identity
+        await session.execute(
+            """update matins.ledger set state = 'succeeded', epoch = 1, finished_at = $1 where account = 'c'""", DUE
+        )
+        assert (await show_occurrence(session, identity))["progress"]["seconds_left"] is not None
+        await session.execute(
+            """update matins.ledger set not_before = '2126-08-25T03:00Z', epoch = 1, attempts = 1,
+                      error_class = 'TaxServiceDown', error = 'no answer' where account in ('a', 'b')"""
+        )
+        shown = await show_occurrence(session, identity)
+        print_occurrence(shown, Times())
+        print_accounts(await list_accounts(session, identity, ["pending"], None, 10), Times())
+    assert (shown["progress"]["waiting"], shown["progress"]["seconds_left"]) == (2, None)
+    (one,) = shown["progress"]["error_classes"]
+    assert (one["error_class"], one["state"], one["accounts"]) == ("TaxServiceDown", "pending", 2)
+    printed = capsys.readouterr().out
+    assert "2 wait for their next try, the next at 2126-08-25 03:00:00Z" in printed
+    assert " left" not in printed
+    assert "Errors so far" in printed
+    assert printed.count("2126-08-25 03:00:00Z") == 3
 
 
 async def test_accounts_come_in_pages(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,25 +154,49 @@ async def test_an_instant_that_is_not_planned_is_refused(database_url: str) -> N
 async def test_status_says_what_is_not_well(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     async with session_on(database_url) as session:
         await closed_night(session, nightly("well-run"), {"a": ("succeeded", None)})
-        assert (await read_status(session, settings_of())).well
+        assert (await read_status(session, settings_of())).problems == NOBODY
+        await start_fleet(session)
+        assert (await read_status(session, settings_of())).problems == []
         await closed_night(session)
         await expected_occurrence(session, nightly("late-run"))
         await running_occurrence(session, nightly("slow-run"), ["a", "b"])
         await session.execute("update matins.occurrence set finish_by = $1 where job = 'slow-run'", DUE)
         status = await read_status(session, settings_of())
         assert sorted(status.problems) == [
-            "invoice-run:2026-08-25T02:00Z was partial: 4 of 5 accounts did not succeed",
+            "invoice-run:2026-08-25T02:00Z is partial: 4 of 5 accounts did not succeed",
             "late-run:2026-08-25T02:00Z is late: nobody has claimed it",
             "slow-run:2026-08-25T02:00Z is not finished in time",
         ]
-        assert "no worker is live" in status.notes
         assert status.queues is None
+        assert status.unseen == ["the queues were not seen: MATINS_BROKER_URL is not set"]
         print_status(status, Times("Asia/Tokyo"))
-        printed = capsys.readouterr()
-        assert "not well: late-run:2026-08-25T02:00Z is late" in printed.out
-        assert "MATINS_BROKER_URL is not set" in printed.err
+        printed = capsys.readouterr().out
+        assert "not well: late-run:2026-08-25T02:00Z is late" in printed
+        assert "cannot tell: the queues were not seen: MATINS_BROKER_URL is not set" in printed
+        assert "all is well" not in printed
         await session.execute("update matins.job set paused_at = clock_timestamp() where name = 'late-run'")
         assert len((await read_status(session, settings_of())).problems) == 2
+
+
+async def test_a_bad_night_is_told_until_it_is_mended_or_too_old(database_url: str) -> None:
+    last = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=23)
+    nights = [last - number * DAY for number in range(9)]
+    async with session_on(database_url) as session:
+        await start_fleet(session)
+        await closed_night(session, accounts={"a": ("succeeded", None)}, scheduled_at=nights[0])
+        closed = [await closed_night(session, scheduled_at=night) for night in nights[1:]]
+        status = await read_status(session, settings_of())
+        assert [one["scheduled_at"] for one in status.unmended] == nights[1:7]
+        assert len(status.problems) == 6
+        assert (await read_status(session, settings_of(), 0)).problems == []
+        assert len((await read_status(session, settings_of(), 30)).problems) == 8
+        await rerun(session, closed[-1][0].identity, Choice(), ORDER)
+        assert len((await read_status(session, settings_of(), 30)).problems) == 7
+        for hour in range(1, 20):
+            await closed_night(session, scheduled_at=nights[1] + timedelta(hours=hour))
+        status = await read_status(session, settings_of(), 30)
+        assert len(status.unmended) == 20
+        assert status.problems[-1].startswith("and 6 more")
 
 
 async def test_status_looks_into_the_queues_of_a_broker_that_answers(
@@ -133,7 +207,9 @@ async def test_status_looks_into_the_queues_of_a_broker_that_answers(
     await migrate_broker(settings, topology_of(prefix, queues=queues), record=False)
     async with session_on(database_url) as session:
         await closed_night(session, accounts={"a": ("succeeded", None)})
+        await start_fleet(session)
         status = await read_status(session, settings)
+        assert status.well
         assert status.queues is not None
         assert {one["queue"]: one["messages"] for one in status.queues} == {
             f"{prefix}.work.invoice-run": 0,
@@ -142,7 +218,9 @@ async def test_status_looks_into_the_queues_of_a_broker_that_answers(
         }
         away = await read_status(session, settings_of(broker_url="amqp://guest:hidden@127.0.0.1:1/"))
         assert away.queues is None
-        assert away.well
+        assert (away.well, away.problems, len(away.unseen)) == (False, [], 1)
+        other = await read_status(session, settings_of(broker_url=broker_url, prefix="another"))
+        assert other.problems[0].startswith("missing on the broker, run migrate: another.work.invoice-run")
         assert "hidden" not in str(away)
 
 

@@ -27,7 +27,11 @@ async def test_all_that_did_not_succeed_runs_again_in_the_same_occurrence(databa
         assert row["total"] is None
         kept = msgspec.convert(row["report"]["generations"], list[Generation])
         counts = Counts(succeeded=1, failed=2, dead=1, cancelled=1)
-        assert kept == [Generation(generation=1, state="partial", closed_at=closed.closed_at, counts=counts)]
+        classes = closed.report.error_classes
+        assert [one.examples for one in classes] == [("d",), ("c",), ("b",)]
+        assert kept == [
+            Generation(generation=1, state="partial", closed_at=closed.closed_at, counts=counts, error_classes=classes)
+        ]
         assert (await events(session, occurrence.id))[-1] == ("rerun", "ann", "the tax service is back")
 
 

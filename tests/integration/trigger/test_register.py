@@ -106,6 +106,15 @@ async def claims(session: Session, job: Job, revision: int, now: datetime) -> bo
     return isinstance(await claim_due(session, job, revision, claimant(), now=now), Won)
 
 
+async def ended(session: Session) -> None:
+    """End what was claimed."""
+    await session.execute(
+        """update matins.occurrence set state = 'succeeded', closed_at = claimed_at, report = '{}',
+                  total = 0, succeeded = 0, failed = 0, dead = 0, cancelled = 0
+            where state = 'claimed'"""
+    )
+
+
 class TestMoving:
     """A job at 02:00, planned the day before, gets another time."""
 
@@ -177,6 +186,27 @@ class TestMoving:
             f"{day} 02:00" for day in range(20, 26)
         ]
         assert [instant for instant, state in found.items() if state == "expected"] == ["26 05:00", "27 05:00"]
+
+    @pytest.mark.parametrize("rare", ["0 2 * * 0", "0 2 1 1 *"])
+    async def test_a_rare_job_made_nightly_runs_every_night_and_rare_again_it_does_not(
+        self, session: Session, rare: str
+    ) -> None:
+        monday = at("12:00") - DAY
+        await planned(session, job_at(rare), monday)
+        nightly = job_at()
+        revision = await planned(session, nightly, monday + HOUR)
+        for day in range(8):
+            now = at("02:00") + day * DAY
+            await planned(session, nightly, now)
+            assert await claims(session, nightly, revision, now), f"night {day}"
+            await ended(session)
+        again = job_at(rare)
+        revision = await planned(session, again, at("12:00") + 7 * DAY)
+        for day in range(8, 14):
+            await planned(session, again, at("02:00") + day * DAY)
+            is_due = rare == "0 2 * * 0" and day == 12
+            assert await claims(session, again, revision, at("02:00") + day * DAY) is is_due
+        assert set((await states(session)).values()) <= {"succeeded", "claimed", "expected", "skipped: superseded"}
 
     async def test_only_decisions_change_and_the_instants_stay(self, session: Session) -> None:
         await planned(session, job_at(), at("00:00") - DAY)

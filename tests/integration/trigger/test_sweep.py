@@ -1,19 +1,12 @@
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
-from shared.broker import QueueDepth
-from shared.fleet import advance_queues
-from shared.job import Job
 from shared.postgres import Database, Session
 from tests.integration.trigger.support import (
     DAY,
     DUE,
     HOUR,
-    LEASE,
-    MINUTE,
-    Broker,
     claimant,
     claimed,
     fanned_out,
@@ -21,70 +14,20 @@ from tests.integration.trigger.support import (
     job_at,
     live,
 )
+from tests.integration.trigger.sweeps import (
+    NOW,
+    SECOND,
+    published,
+    settle,
+    sweeping,
+    unpublished,
+)
 from tests.support.ledger import ledger, occurrence_row
-from trigger.claim import Claim
 from trigger.fan_out import ATTEMPTS, FanOut, fan_out, take_over
-from trigger.publish import Publishing, publish_pass
-from trigger.sweep import PAGES_AT_ONCE, ROWS_AT_ONCE, Sweeping, Swept, stop_silent, sweep_pass
+from trigger.sweep import PAGES_AT_ONCE, ROWS_AT_ONCE, Swept, stop_silent, sweep_pass
 
-NOW = DUE + HOUR
-SECOND = timedelta(seconds=1)
-FULL = QueueDepth(messages=5, consumers=1)
-EMPTY = QueueDepth(messages=0, consumers=1)
-
-
-def looks(depth: QueueDepth | None) -> Callable[[], Awaitable[QueueDepth | None]]:
-    """Give a look into a queue that finds always the same."""
-
-    async def look() -> QueueDepth | None:
-        return depth
-
-    return look
-
-
-def sweeping(
-    database: Database, job: Job, depth: QueueDepth | None = FULL, *, now: object = NOW, holder: str = "one"
-) -> Sweeping:
-    return Sweeping(database, job, looks(depth), holder, LEASE, MINUTE, now=now)  # type: ignore[arg-type] # an instant
-
-
-async def published(
-    database: Database, session: Session, count: int, job: Job | None = None
-) -> tuple[Job, Claim, Broker]:
-    """Fan out some accounts and publish them at NOW."""
-    await fill(session, count)
-    job = job or job_at()
-    claim = await claimed(session, job)
-    await fanned_out(database, job, claim)
-    broker = Broker()
-    await publish(database, job, broker, NOW)
-    return job, claim, broker
-
-
-async def publish(database: Database, job: Job, broker: Broker, now: object) -> None:
-    work = Publishing(database, job, broker.send, "test.work", "one", LEASE, 100_000, now=now)  # type: ignore[arg-type] # an instant
-    while (await publish_pass(work)).more:
-        pass
-
-
-async def settle(session: Session, claim: Claim) -> None:
-    """Settle every account that is pending."""
-    await session.execute(
-        """update matins.ledger set state = 'succeeded', finished_at = $2, epoch = epoch + 1, attempts = 1
-            where occurrence_id = $1 and state = 'pending'""",
-        claim.id,
-        NOW,
-    )
-
-
-async def unpublished(session: Session, claim: Claim) -> list[str]:
-    rows = await session.fetch(
-        """select account from matins.ledger where occurrence_id = $1 and state = 'pending' and epoch > 0
-              and published_at is null
-            order by account""",
-        claim.id,
-    )
-    return [row["account"] for row in rows]
+if TYPE_CHECKING:
+    from trigger.claim import Claim
 
 
 class TestExpiredLeases:
@@ -116,84 +59,6 @@ class TestExpiredLeases:
         await session.execute("update matins.ledger set state = 'running', epoch = 1, lease_until = $1", NOW - SECOND)
         await session.execute("update matins.occurrence set ending = 'cancel', ending_reason = 'ada'")
         assert await sweep_pass(sweeping(database, job)) == Swept(expired=1, cancelled=1, closed=1)
-
-
-class TestLostMessages:
-    async def test_nothing_is_lost_without_evidence_however_late_it_is(
-        self, database: Database, session: Session
-    ) -> None:
-        job, claim, _ = await published(database, session, 10)
-        for minutes in range(1, 61):
-            assert await sweep_pass(sweeping(database, job, now=NOW + minutes * MINUTE)) == Swept()
-        assert await sweep_pass(sweeping(database, job, None, now=NOW + 2 * HOUR)) == Swept()
-        assert await unpublished(session, claim) == []
-
-    async def test_an_outage_of_an_hour_resends_nothing(self, database: Database, session: Session) -> None:
-        """The workers are down; the queue is full all the time; then they work it off in order."""
-        job, claim, broker = await published(database, session, 100)
-        later = NOW + HOUR
-        for minutes in range(1, 61):
-            await sweep_pass(sweeping(database, job, now=NOW + minutes * MINUTE))
-            await publish(database, job, broker, NOW + minutes * MINUTE)
-        # The first message is started: it says nothing of those that were published with it.
-        await advance_queues(session, {job.queue: NOW})
-        assert await sweep_pass(sweeping(database, job, now=later)) == Swept()
-        assert len(broker.messages) == 100
-        await settle(session, claim)
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=later)) == Swept(closed=1)
-        assert len(broker.messages) == 100
-
-    async def test_a_broker_that_lost_everything_is_sent_everything_again(
-        self, database: Database, session: Session
-    ) -> None:
-        job, claim, broker = await published(database, session, 100)
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + MINUTE / 2)) == Swept()
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + 2 * MINUTE)) == Swept(lost=100)
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + 2 * MINUTE)) == Swept()
-        await publish(database, job, broker, NOW + 2 * MINUTE)
-        assert len(broker.messages) == 200
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + 2 * MINUTE + SECOND)) == Swept()
-        assert await unpublished(session, claim) == []
-
-    async def test_a_message_is_lost_when_one_published_later_by_a_margin_was_started(
-        self, database: Database, session: Session
-    ) -> None:
-        job, claim, _ = await published(database, session, 3)
-        await advance_queues(session, {job.queue: NOW + 5 * SECOND})
-        assert await sweep_pass(sweeping(database, job, now=NOW + HOUR)) == Swept()
-        await advance_queues(session, {job.queue: NOW + 6 * SECOND})
-        assert await sweep_pass(sweeping(database, job, now=NOW + MINUTE)) == Swept()
-        assert await sweep_pass(sweeping(database, job, now=NOW + MINUTE + SECOND)) == Swept(lost=3)
-        assert len(await unpublished(session, claim)) == 3
-
-    async def test_what_is_published_again_counts_from_then(self, database: Database, session: Session) -> None:
-        job, claim, broker = await published(database, session, 3)
-        await sweep_pass(sweeping(database, job, EMPTY, now=NOW + 2 * MINUTE))
-        await publish(database, job, broker, NOW + 2 * MINUTE)
-        await advance_queues(session, {job.queue: NOW + 2 * MINUTE})
-        assert await sweep_pass(sweeping(database, job, now=NOW + HOUR)) == Swept()
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + HOUR)) == Swept(lost=3)
-        assert len(await unpublished(session, claim)) == 3
-
-    async def test_a_retry_in_a_delay_queue_is_not_lost_before_its_time(
-        self, database: Database, session: Session
-    ) -> None:
-        job, claim, _ = await published(database, session, 1)
-        await session.execute(
-            "update matins.ledger set epoch = 1, attempts = 1, published_at = $1, not_before = $2", NOW, NOW + HOUR
-        )
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + HOUR + MINUTE / 2)) == Swept()
-        assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + HOUR + 2 * MINUTE)) == Swept(lost=1)
-        assert await unpublished(session, claim) == ["account-00001"]
-
-    async def test_a_row_that_is_executed_is_neither_waited_for_nor_lost(
-        self, database: Database, session: Session, other_session: Session
-    ) -> None:
-        job, claim, _ = await published(database, session, 2)
-        async with other_session.transaction():
-            await other_session.execute("select from matins.ledger where account = 'account-00001' for update")
-            assert await sweep_pass(sweeping(database, job, EMPTY, now=NOW + HOUR)) == Swept(lost=1)
-        assert await unpublished(session, claim) == ["account-00002"]
 
 
 class TestEnding:

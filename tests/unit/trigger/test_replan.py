@@ -73,7 +73,7 @@ class Plan:
         for instant in replanned.expected:
             if self.states.get(instant) in (None, "superseded"):
                 self.states[instant] = "expected"
-        self.schedule, self.through = schedule, max(self.through, until)
+        self.schedule, self.through = schedule, until
 
     def on(self, day: int) -> list[str]:
         return [f"{instant:%H:%M}" for instant in sorted(self.ran) if instant.day == day]
@@ -153,6 +153,19 @@ def test_more_often_and_less_often_keep_the_instants_that_both_have() -> None:
     plan.change(Cron("0 0 1 * *"))
     plan.run(at("12:00", 31))
     assert plan.on(26) == []
+
+
+@pytest.mark.parametrize("rare", ["0 2 * * 0", "0 2 1 1 *"])
+def test_what_was_planned_far_ahead_hides_no_night_of_a_new_schedule(rare: str) -> None:
+    plan = planned_on(Cron(rare), at("12:00", 17))
+    plan.change(nightly("02:00"))
+    for day in range(18, 28):
+        plan.run(at("02:00", day))
+    assert [plan.on(day) for day in range(18, 28)] == [["02:00"]] * 10
+    plan.change(Cron(rare))
+    for day in range(28, 30):
+        plan.run(at("02:00", day))
+    assert plan.on(28) + plan.on(29) == []
 
 
 def test_a_new_job_changed_at_once_still_runs_that_night() -> None:
