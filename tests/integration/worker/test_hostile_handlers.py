@@ -60,7 +60,7 @@ async def misbehave(call: AccountCall) -> None:  # noqa: C901 - an arm for each 
         case "backend":
             await connection.execute("select pg_terminate_backend(pg_backend_pid())")
         case "left running":
-            LEFT_RUNNING.add(asyncio.create_task(connection.fetch("select pg_sleep(2)")))
+            LEFT_RUNNING.add(asyncio.create_task(leave_running(connection)))
             await anyio.lowlevel.checkpoint()
         case "commits":
             await connection.execute("insert into effect (account) values ('commits'); commit;")
