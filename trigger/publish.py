@@ -17,6 +17,7 @@ from shared.fleet import take_lease
 from shared.job import Job
 from shared.logs import logger
 from shared.postgres import Database
+from shared.published import mark_published
 from shared.sql_files import statement
 from shared.telemetry import Destination, metrics, publish_span
 from trigger.messages import LedgerRow, grouped, ledger_row, work_message
@@ -26,7 +27,6 @@ IN_FLIGHT = statement("trigger", "in_flight")
 AGAIN_ROWS = statement("trigger", "again_rows")
 FIRST_ROWS = statement("trigger", "first_rows")
 MOVE_WATERMARK = statement("trigger", "move_watermark")
-MARK_PUBLISHED = statement("trigger", "mark_published")
 GIVE_BACK_LEASE = statement("trigger", "give_back_lease")
 
 ROWS_AT_ONCE = 1000
@@ -120,9 +120,8 @@ async def _publish_again(work: Publishing, occurrence: Any, done: Published) -> 
     confirmed = [row for group, failure in zip(groups, outcomes, strict=True) if failure is None for row in group]
     accounts, epochs = [row.account for row in confirmed], [row.epoch for row in confirmed]
     async with work.database.session() as session:
-        await session.execute(
-            MARK_PUBLISHED, occurrence["id"], occurrence["scheduled_at"], accounts, epochs, published_at
-        )
+        key = (occurrence["id"], occurrence["scheduled_at"])
+        await mark_published(session, key, accounts, epochs, published_at)
     _count(done, len(found), len(confirmed), full=len(found) == limit)
 
 

@@ -13,6 +13,7 @@ import anyio
 from shared.job import Job
 from shared.logs import logger
 from shared.postgres import Database
+from shared.published import mark_published
 from shared.sql_files import statement
 from shared.telemetry import Destination, Span, execute_span, metrics, settle_span
 from worker.closing import Closing
@@ -23,7 +24,7 @@ from worker.outside import KillsWorkers, OutsideRunner, Started
 from worker.parcel import GivenUp, NotHandedOn, Parcel
 from worker.savepoints import CommitFailed
 from worker.send import Sender
-from worker.settle import Again, Fenced, mark_published
+from worker.settle import Again, Fenced
 from worker.tell import Teller
 from worker.transaction import Batch, Ran, Runner, SessionLost
 
@@ -244,7 +245,13 @@ class Handling:
         published = await self.sender.publish_again(occurrence, generation, self.job.queue, ran.again)
         if published:
             async with self.database.session() as session:
-                await mark_published(session, occurrence, published)
+                await mark_published(
+                    session,
+                    (occurrence.id, occurrence.scheduled_at),
+                    [one.account for one in published],
+                    [one.epoch for one in published],
+                    max(one.settled_at for one in published),
+                )
 
     async def _missed(self, parcels: Sequence[Parcel], occurrence: WorkOccurrence, missed: Sequence[str]) -> None:
         """Hand on the accounts whose row is busy or not yet due; all others are settled."""

@@ -13,7 +13,6 @@ from worker.outcome import Outcome, Result
 
 SETTLE_SUCCEEDED = statement("worker", "settle_succeeded")
 SETTLE_UNSUCCESSFUL = statement("worker", "settle_unsuccessful")
-MARK_PUBLISHED = statement("worker", "mark_published")
 
 _STATE = {Result.RETRY: "pending", Result.UNTRIED: "pending", Result.FAILED: "failed"}
 
@@ -102,16 +101,3 @@ async def _settle_unsuccessful(session: Session, settlement: Settlement, outcome
         settlement.trace_context,
     )
     return rows
-
-
-async def mark_published(session: Session, occurrence: WorkOccurrence, published: list[Again]) -> None:
-    """Mark further tries that the broker has confirmed."""
-    if published:
-        await session.execute(
-            MARK_PUBLISHED,
-            occurrence.id,
-            occurrence.scheduled_at,
-            [one.account for one in published],
-            [one.epoch for one in published],
-            max(one.settled_at for one in published),
-        )

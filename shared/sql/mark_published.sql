@@ -1,6 +1,6 @@
--- Marks the retries that this worker has published itself, unless somebody has moved the row on since.
--- Each row is sought by its whole key, as in `start_rows`.
--- $1 occurrence id, $2 its scheduled_at, $3 accounts, $4 epochs, $5 published at.
+-- Marks accounts that were published again, unless somebody has moved the row on since. In key order, and without
+-- waiting: a worker that executes the row fills the mark in when it settles. Each row is sought by its whole key.
+-- $1 occurrence id, $2 its scheduled_at, $3 accounts, $4 their epochs, $5 published at.
 with given as materialized (
     select $1::bigint as occurrence_id, one.account, one.epoch
       from unnest($3::text[], $4::bigint[]) with ordinality as one (account, epoch, place)
