@@ -55,9 +55,6 @@ OCCURRENCE_MOVES: dict[OccurrenceState, frozenset[OccurrenceState]] = {
     OccurrenceState.MISSED: frozenset(),
 }
 
-OPEN_ACCOUNTS = frozenset({AccountState.PENDING, AccountState.RUNNING})
-RERUNNABLE_ACCOUNTS = frozenset({AccountState.FAILED, AccountState.DEAD, AccountState.CANCELLED})
-
 ACCOUNT_MOVES: dict[AccountState, frozenset[AccountState]] = {
     # A transaction that runs and settles in one commit goes from pending straight to its end.
     AccountState.PENDING: frozenset(

@@ -11,9 +11,10 @@ from types import ModuleType
 
 from shared.declaration import Fault, FaultyDeclaration, collecting_faults
 from shared.job import Job
+from shared.packages import OURS
 
 _ROOT = Path(__file__).resolve().parents[1]
-_OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("schemas", "shared", "trigger", "worker"))
+_OURS = tuple(f"{_ROOT / name}{os.sep}" for name in OURS)
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 _LANGUAGE = sysconfig.get_path("stdlib") + os.sep
 

@@ -13,6 +13,7 @@ import msgspec
 
 from schemas.occurrence import Identity, format_instant
 from schemas.report import CLASSES_KEPT, Counts, ErrorClass, Generation
+from schemas.states import RERUNNABLE
 from shared.close import close
 from shared.postgres import Row, Session
 from shared.sql_files import statement
@@ -32,7 +33,6 @@ CANCEL_OCCURRENCE = statement("trigger", "cancel_occurrence")
 
 # A claim by hand has nobody to keep it: its lease is over at once, and any live trigger goes on.
 NO_LEASE = timedelta(seconds=-1)
-RERUNNABLE = ("partial", "failed", "cancelled")
 SHOWN = 5
 
 

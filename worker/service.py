@@ -142,9 +142,8 @@ class Worker:
         self.health.part("consumer", lambda: None if stopping.requested else self.consumer.problem)
         self.health.part("handlers", self._handlers)
         start_part(group, stopping, "publisher", self.publisher.run)
-        for name, run in (("close", self.closing.close_pass), ("beat", self.beat_pass)):
-            interval = CLOSE_INTERVAL if name == "close" else BEAT_INTERVAL
-            group.start_soon(self._loop, name, interval, run, stopping)
+        self._start_loop(group, stopping, "close", CLOSE_INTERVAL, self.closing.close_pass)
+        self._start_loop(group, stopping, "beat", BEAT_INTERVAL, self.beat_pass)
         async with anyio.create_task_group() as work:
             self._start_slots(work, stopping)
             start_part(group, stopping, "consumer", lambda: self.consumer.run(self._deliver))
@@ -158,10 +157,18 @@ class Worker:
             self.dead_letters.close()
         await self._end()
 
-    async def _loop(
-        self, name: str, interval: timedelta, run_pass: Callable[[], Awaitable[None]], stopping: Stopping
+    def _start_loop(
+        self,
+        group: TaskGroup,
+        stopping: Stopping,
+        name: str,
+        interval: timedelta,
+        run_pass: Callable[[], Awaitable[None]],
     ) -> None:
-        await every(name, interval, run_pass, stopping, health=self.health, transient=is_transient)
+        async def run() -> None:
+            await every(name, interval, run_pass, stopping, health=self.health, transient=is_transient)
+
+        start_part(group, stopping, name, run)
 
     def _start_slots(self, work: TaskGroup, stopping: Stopping) -> None:
         for name, desk in self.reception.desks.items():

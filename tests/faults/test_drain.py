@@ -7,7 +7,7 @@ from shared.postgres import Session
 from tests.support.fleet import until
 from tests.support.holds import call_hold
 from tests.support.ledger import ledger
-from tests.support.nights import assert_night, assert_one_effect_each, count, occurrence_of
+from tests.support.nights import SLOW_SOURCE_JOBS, assert_night, assert_one_effect_each, count, occurrence_of
 from tests.support.processes import Deployment
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(90)]
@@ -105,16 +105,6 @@ async def test_a_blocking_handler_longer_than_two_heartbeats_keeps_its_connectio
     await assert_one_effect_each(session, occurrence, 4)
     assert len((deployed.folder / "calls").read_text().split()) == 4, "each was called once"
     assert not worker.lines("broker_unavailable")
-
-
-SLOW_SOURCE_JOBS = """
-async def numbers(call):
-    for number in range(int(call.cursor or 0), 100):
-        await anyio.sleep(0.02)
-        yield AccountAt(f"a{number:06d}", str(number + 1))
-
-jobs = [nightly("night", PerAccount(effect), accounts=GeneratedAccounts(numbers, page_size=10))]
-"""
 
 
 async def test_a_trigger_gives_its_fan_out_back_between_two_pages(deployed: Deployment, session: Session) -> None:

@@ -8,7 +8,7 @@ import pytest
 from shared.postgres import Session
 from tests.support.fleet import until
 from tests.support.ledger import ledger
-from tests.support.nights import assert_night, assert_one_effect_each, count, effects, occurrence_of
+from tests.support.nights import SLOW_SOURCE_JOBS, assert_night, assert_one_effect_each, count, effects, occurrence_of
 from tests.support.processes import Deployment, Service
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(120)]
@@ -127,16 +127,6 @@ async def test_a_rerun_succeeded_meanwhile(deployed: Deployment, session: Sessio
 def keys_of(folder: Path, account: str) -> int:
     calls = [line.split() for line in (folder / "calls").read_text().splitlines()]
     return len({key for _, called, key in calls if called == account})
-
-
-SLOW_SOURCE_JOBS = """
-async def numbers(call):
-    for number in range(int(call.cursor or 0), 100):
-        await anyio.sleep(0.02)
-        yield AccountAt(f"a{number:06d}", str(number + 1))
-
-jobs = [nightly("night", PerAccount(effect), accounts=GeneratedAccounts(numbers, page_size=10))]
-"""
 
 
 async def test_another_trigger_finished_the_fan_out_meanwhile(deployed: Deployment, session: Session) -> None:

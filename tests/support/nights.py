@@ -7,6 +7,16 @@ from shared.postgres import Session
 from tests.support.fleet import until
 from tests.support.processes import Deployment
 
+# Jobs whose accounts come slowly enough to find a trigger in the middle of its fan-out.
+SLOW_SOURCE_JOBS = """
+async def numbers(call):
+    for number in range(int(call.cursor or 0), 100):
+        await anyio.sleep(0.02)
+        yield AccountAt(f"a{number:06d}", str(number + 1))
+
+jobs = [nightly("night", PerAccount(effect), accounts=GeneratedAccounts(numbers, page_size=10))]
+"""
+
 CLOSED = ("succeeded", "partial", "failed", "cancelled")
 
 
