@@ -55,6 +55,9 @@ STOPSIGNAL SIGTERM
 # That is why PYTHONSAFEPATH isn't set, and why an image on top may have any WORKDIR.
 FROM process AS trigger
 COPY --from=sources /sources/trigger /app/trigger
+# For outside schedulers; nothing listens there until somebody may call.
+ENV MATINS_API_ADDRESS=0.0.0.0:8081
+EXPOSE 8081
 ENTRYPOINT ["env", "--chdir=/app", "python", "-m", "trigger"]
 CMD ["serve"]
 

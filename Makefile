@@ -8,6 +8,8 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard schemas/__init__.py shared/__i
 LOCK := $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 TESTS ?=
+# Most tests wait for servers and processes, so that two at once take little more than half the time.
+PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -33,7 +35,7 @@ help: ## list the commands
 .PHONY: test
 test: .venv/ready ## start the servers and run every test (TESTS="tests/unit -k cron" runs some)
 	$(RUN)/python -m examples.servers install
-	$(RUN)/python -m pytest $(TESTS)
+	$(RUN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal $(TESTS)
 
 .PHONY: lint
 lint: .venv/ready ## check style, types and import rules
@@ -54,6 +56,11 @@ demo: .venv/ready ## see a night of work, end to end, on this machine
 .PHONY: bench
 bench: .venv/benchmark ## measure, beside a peer
 	$(RUN)/python -m benchmarks
+
+.PHONY: soak
+soak: .venv/ready ## disturb a fleet at random, and check it (SECONDS=600 SEED=4711)
+	$(RUN)/python -m examples.servers install
+	$(RUN)/python -m tests.soak --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 .PHONY: schemas
 schemas: .venv/ready ## write the published JSON Schemas after a contract has changed on purpose

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import memory, profiles, throughput, volume
+from benchmarks import memory, profiles, throughput, volume, watch
 from benchmarks.rounds import CONTESTANTS, Contestant
 
 SHAPES = {one.key: one for one in CONTESTANTS if one.job}
@@ -25,6 +25,7 @@ def main(arguments: list[str]) -> int:
     asked.add_argument("--memory", nargs="?", const="one_account_batched", choices=SHAPES, help="memory, rate by tenth")
     asked.add_argument("--bytes", action="store_true", help="log bytes and statements of a million accounts")
     asked.add_argument("--profile", choices=SHAPES, help="where the time of a shape goes")
+    asked.add_argument("--watch", action="store_true", help="a pass of the watch over as many jobs as BENCH_ACCOUNTS")
     options = parser.parse_args(arguments)
     accounts, rounds = int(os.environ.get("BENCH_ACCOUNTS", "10000")), int(os.environ.get("BENCH_ROUNDS", "3"))
     with tempfile.TemporaryDirectory(prefix="matins-bench-") as name:
@@ -33,6 +34,8 @@ def main(arguments: list[str]) -> int:
             memory.run(SHAPES[options.memory], accounts * MEMORY_ACCOUNTS, folder)
         elif options.bytes:
             volume.run(accounts, folder)
+        elif options.watch:
+            watch.run(accounts)
         elif options.profile:
             profiled: Contestant = SHAPES[options.profile]
             profiles.run(profiled, profiled.accounts(accounts), folder)

@@ -26,34 +26,37 @@ password() { # NAME: print the password, made if it is missing
     cat "$folder/$1"
 }
 
-database_password=$(password database_password)
-owner_password=$(password broker_owner_password)
-service_password=$(password broker_service_password)
-operator_password=$(password broker_operator_password)
 password database_superuser_password >/dev/null
 
-# `migrate` owns the schema and the queues; the services use them. On the database both are one login as yet.
-write database_owner_url <<EOF
-postgresql://matins:$database_password@postgres:5432/matins
+# Everybody has a login of their own on each server: migrate, the triggers, the workers, and people.
+broker_users=
+for user in owner trigger worker operator; do
+    login=$user
+    tags=
+    [ "$user" = owner ] && login=matins
+    [ "$user" = operator ] && tags='"monitoring"'
+    database_password=$(password "database_${user}_password")
+    broker_password=$(password "broker_${user}_password")
+    echo "postgresql://$login:$database_password@postgres:5432/matins" | write "database_${user}_url"
+    echo "amqp://$user:$broker_password@rabbitmq:5672/matins" | write "broker_${user}_url"
+    broker_users="$broker_users${broker_users:+,}
+    {\"name\": \"$user\", \"password\": \"$broker_password\", \"tags\": [$tags]}"
+done
+echo "http://operator:$broker_password@rabbitmq:15672" | write management_url
+write api_callers.toml <<EOF
+# Who may call the triggers' endpoint: docs/outside-schedulers.md.
+[callers.compose]
+jobs = ["invoice-run", "usage-rollup", "charge"]
+keys = ["whsec_$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')"]
 EOF
-write database_url <<EOF
-postgresql://matins:$database_password@postgres:5432/matins
-EOF
-write broker_owner_url <<EOF
-amqp://owner:$owner_password@rabbitmq:5672/matins
-EOF
-write broker_url <<EOF
-amqp://service:$service_password@rabbitmq:5672/matins
-EOF
-write management_url <<EOF
-http://operator:$operator_password@rabbitmq:15672
+write channels.toml <<EOF
+# Whom alerts are told, and a switch outside that misses us: docs/notifications.md.
+[channels.log]
+kind = "log"
 EOF
 write broker_users.json <<EOF
 {
-  "users": [
-    {"name": "owner", "password": "$owner_password", "tags": []},
-    {"name": "service", "password": "$service_password", "tags": []},
-    {"name": "operator", "password": "$operator_password", "tags": ["monitoring"]}
+  "users": [$broker_users
   ]
 }
 EOF

@@ -4,13 +4,15 @@ A message only points at ledger rows; it carries nothing that a worker trusts. A
 release of the same version may add some) and refuses another version.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 MESSAGE_VERSION = 1
-MESSAGE_KIND = "matins.work.v1"
+# By field, the version that first had it, for those that version 1 lacks.
+FIRST_IN: Final[Mapping[str, int]] = {}
 MAXIMUM_BYTES = 64 * 1024
 MAXIMUM_ACCOUNT_BYTES = 512
 EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
@@ -55,9 +57,17 @@ _decoder = msgspec.json.Decoder(WorkMessage)
 _version_decoder = msgspec.json.Decoder(_Version)
 
 
-def encode(message: WorkMessage) -> bytes:
-    """Write a message as UTF-8 JSON."""
-    return _encoder.encode(message)
+def encode(message: WorkMessage, version: int = MESSAGE_VERSION) -> bytes:
+    """Write a message as UTF-8 JSON, in this release's version or an earlier one, without what that one lacks."""
+    if version >= message.version:
+        return _encoder.encode(message)
+    fields = msgspec.to_builtins(message) | {"version": version}
+    return _encoder.encode({name: value for name, value in fields.items() if FIRST_IN.get(name, 1) <= version})
+
+
+def kind_of(version: int) -> str:
+    """Name messages of a version, for the header that people see in the management console."""
+    return f"matins.work.v{version}"
 
 
 def decode(body: bytes) -> WorkMessage:

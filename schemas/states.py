@@ -42,17 +42,19 @@ OCCURRENCE_MOVES: dict[OccurrenceState, frozenset[OccurrenceState]] = {
         {OccurrenceState.CLAIMED, OccurrenceState.SKIPPED, OccurrenceState.COALESCED, OccurrenceState.MISSED}
     ),
     OccurrenceState.CLAIMED: frozenset(
-        {OccurrenceState.RUNNING, OccurrenceState.FAILED, OccurrenceState.CANCELLED, OccurrenceState.PARTIAL}
+        # What runs elsewhere is claimed from its start to its end, since nothing is fanned out.
+        {OccurrenceState.RUNNING, *CLOSED}
     ),
     OccurrenceState.RUNNING: CLOSED,
     OccurrenceState.SUCCEEDED: frozenset(),
     OccurrenceState.PARTIAL: ACTIVE,
     OccurrenceState.FAILED: ACTIVE,
     OccurrenceState.CANCELLED: ACTIVE,
-    # A rolled-back deploy takes back what a newer definition had superseded.
+    # A rolled-back deploy takes back what a newer definition had superseded, `unretire` what is still to come, and a
+    # backfill what was not run.
     OccurrenceState.SKIPPED: frozenset({OccurrenceState.EXPECTED}),
-    OccurrenceState.COALESCED: frozenset(),
-    OccurrenceState.MISSED: frozenset(),
+    OccurrenceState.COALESCED: frozenset({OccurrenceState.EXPECTED}),
+    OccurrenceState.MISSED: frozenset({OccurrenceState.EXPECTED}),
 }
 
 ACCOUNT_MOVES: dict[AccountState, frozenset[AccountState]] = {

@@ -12,6 +12,7 @@ from schemas.occurrence import Identity
 from shared.calls import Window
 from shared.declaration import Fault, keep_faults
 from shared.explained import explain_mistakes, left_out_faults
+from shared.job_faults import role_faults
 
 MAXIMUM_PAGE_SIZE = 10_000
 
@@ -23,8 +24,8 @@ class SqlAccounts:
 
     The query gives a text column `account`, and, if the accounts should be read in another order than their own ids',
     a column `cursor` of any sortable type. It may use `:since` and `:until`, the occurrence's window (timestamptz), and
-    runs in a read-only transaction under `role` (by default the role of the job's handler). We add the ordering, the
-    position and the limit ourselves, so ties of `cursor` are never skipped at the end of a page.
+    runs in a read-only transaction under `role` (by default the role or the login of the job's handler). We add the
+    ordering, the position and the limit ourselves, so ties of `cursor` are never skipped at the end of a page.
     """
 
     query: str
@@ -34,7 +35,7 @@ class SqlAccounts:
 
     def __post_init__(self) -> None:
         """Check what can be checked without a server."""
-        keep_faults(self, _page_size_faults(self.page_size), _query_faults(self.query))
+        keep_faults(self, _page_size_faults(self.page_size), _query_faults(self.query), role_faults("role", self.role))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 This module and its `broker_*` siblings are the only ones that know the driver.
 """
 
-from shared.broker_connection import BrokerUnavailable
 from shared.broker_consumer import Consumer
-from shared.broker_delivery import Delivery
-from shared.broker_publisher import MessageTooLarge, Outgoing, Publisher, PublishFailed, QueueDepth
+from shared.broker_delivery import HANDED_ON, Delivery
+from shared.broker_errors import BrokerRefuses, BrokerUnavailable
+from shared.broker_outgoing import MessageTooLarge, Outgoing, PublishFailed, PublishRefused
+from shared.broker_publisher import Publisher, QueueDepth
 from shared.broker_topology import (
     Mismatch,
     TopologyError,
@@ -18,6 +19,8 @@ from shared.broker_topology import (
 )
 
 __all__ = [
+    "HANDED_ON",
+    "BrokerRefuses",
     "BrokerUnavailable",
     "Consumer",
     "Delivery",
@@ -25,6 +28,7 @@ __all__ = [
     "Mismatch",
     "Outgoing",
     "PublishFailed",
+    "PublishRefused",
     "Publisher",
     "QueueDepth",
     "TopologyError",

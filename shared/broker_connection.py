@@ -17,7 +17,6 @@ import anyio
 from aio_pika.abc import AbstractChannel, AbstractConnection, UnderlayConnection
 from aio_pika.connection import Connection, make_url
 from aio_pika.exceptions import (
-    AMQPError,
     AuthenticationError,
     ChannelInvalidStateError,
     ConnectionClosed,
@@ -29,16 +28,15 @@ from anyio.abc import TaskStatus
 from yarl import URL
 
 from shared import clock
+from shared.broker_errors import ANY_ERROR, BrokerRefuses, BrokerUnavailable, raise_unless_of_the_driver, said
 from shared.broker_transport import GatheringTransport
 from shared.errors import MatinsError
 from shared.logs import logger
+from shared.tls import handshake_problem
 
 SHORTEST_PAUSE = 1.0
 LONGEST_PAUSE = 5.0
 CLOSE_SECONDS = 5.0
-
-DRIVER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError)
-"""What a call raises when the broker refuses it or is gone; OSError covers TimeoutError."""
 
 _log = logger(__name__)
 
@@ -47,14 +45,10 @@ for _name in ("aio_pika", "aiormq"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
-class BrokerUnavailable(MatinsError):
-    """The broker cannot be used; the message says where and why, and never holds the password."""
-
-
 async def open_connection(url: str, *, name: str, heartbeat: int, timeout: float) -> AbstractConnection:
     """Connect within `timeout` seconds, with a heartbeat in seconds and a name for the management console.
 
-    Raises BrokerUnavailable.
+    Raises BrokerUnavailable, and BrokerRefuses for a wrong password, user or virtual host.
     """
     try:
         address = URL(url)
@@ -68,11 +62,14 @@ async def open_connection(url: str, *, name: str, heartbeat: int, timeout: float
     connection.kwargs["transport_factory"] = GatheringTransport()
     try:
         await connection.connect(timeout=timeout)
-    except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
+    except ANY_ERROR as error:
         # Or its finalizer would close it, in whatever loop is running by then.
         await close_connection(connection)
-        raise_if_cancelled(error)
-        raise BrokerUnavailable(_reason(error, address, where, timeout)) from error
+        raise_unless_of_the_driver(error)
+        problem = handshake_problem(error)
+        reason = f"broker {where}: {problem}" if problem else _reason(error, address, where, timeout)
+        refused = isinstance(error, (ProbableAuthenticationError, AuthenticationError, InvalidFrameError))
+        raise (BrokerRefuses if refused else BrokerUnavailable)(reason) from error
     return connection
 
 
@@ -93,33 +90,9 @@ def _reason(error: BaseException, address: URL, where: str, timeout: float) -> s
         case OSError(errno=int() as number):
             return f"cannot connect to broker {where}: {os.strerror(number)}"
         case _:
-            return f"cannot connect to broker {where}: {said(error)}"
-
-
-def said(error: BaseException | None) -> str:
-    """Give what the broker, or the driver, says about an error."""
-    if error is None:
-        return "closed"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, ChannelInvalidStateError):
-        return "the channel is closed"
-    if isinstance(error, asyncio.CancelledError):
-        return "it went silent"
-    text = [argument for argument in error.args if isinstance(argument, str) and argument]
-    return text[-1] if text else type(error).__name__
-
-
-def raise_if_cancelled(error: BaseException) -> None:
-    """Raise a CancelledError again if it means this task.
-
-    The driver throws CancelledError into whoever waits on a connection that died. That is news about the connection
-    and must not end the task; a task that is really to be cancelled counts at least one request.
-    """
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise error
+            # A server that expects TLS drops who greets it otherwise.
+            hint = "; if it expects TLS there, begin the address with amqps://" if address.scheme == "amqp" else ""
+            return f"cannot connect to broker {where}: {said(error)}{hint}"
 
 
 async def close_connection(connection: AbstractConnection) -> None:
@@ -137,8 +110,8 @@ async def open_channel(connection: AbstractConnection, *, confirms: bool, timeou
         with anyio.fail_after(timeout):
             channel = connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
             await channel.initialize()
-    except (*DRIVER_ERRORS, RuntimeError, asyncio.CancelledError) as error:
-        raise_if_cancelled(error)
+    except ANY_ERROR as error:
+        raise_unless_of_the_driver(error, RuntimeError)
         raise BrokerUnavailable(f"no channel can be opened: {said(error)}") from error
     return channel
 
@@ -152,8 +125,8 @@ async def close_channel(channel: AbstractChannel) -> None:
 async def _closed(closable: AbstractConnection | AbstractChannel) -> None:
     try:
         await closable.close()
-    except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-        raise_if_cancelled(error)
+    except ANY_ERROR as error:
+        raise_unless_of_the_driver(error)
 
 
 async def driver_channel(channel: AbstractChannel) -> DriverChannel:

@@ -10,7 +10,6 @@ nobody else: it alone is taken up again, under a new consumer tag, as soon as th
 not announce is found by looking: every few seconds each queue is asked for, and whether it still knows a consumer.
 """
 
-import asyncio
 import itertools
 import secrets
 from collections.abc import Callable, Mapping
@@ -24,19 +23,9 @@ from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
 from anyio.abc import TaskStatus
 
 from shared import clock
-from shared.broker_connection import (
-    DRIVER_ERRORS,
-    SHORTEST_PAUSE,
-    BrokerUnavailable,
-    Client,
-    Loss,
-    close_channel,
-    driver_channel,
-    open_channel,
-    raise_if_cancelled,
-    said,
-)
+from shared.broker_connection import SHORTEST_PAUSE, Client, Loss, close_channel, driver_channel, open_channel
 from shared.broker_delivery import Delivery
+from shared.broker_errors import ANY_ERROR, BrokerUnavailable, raise_unless_of_the_driver, said
 from shared.logs import logger
 
 WATCH_SECONDS = 3.0
@@ -63,6 +52,7 @@ class _QueueState:
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     subscription: _Subscription | None = None
     problem: str | None = NOT_CONSUMED
+    dropped: bool = False
 
 
 class Consumer(Client):
@@ -84,6 +74,8 @@ class Consumer(Client):
         super().__init__(url, name=name, heartbeat=heartbeat, timeout=timeout)
         self._queues = {queue: _QueueState(prefetch) for queue, prefetch in queues.items()}
         self._watch_interval = watch_interval
+        self._also: set[str] = set()
+        self._begin: Callable[[str, _QueueState], None] | None = None
         self._stopping = False
         self._tags = (f"{secrets.token_hex(4)}.{number}" for number in itertools.count(1))
 
@@ -112,6 +104,24 @@ class Consumer(Client):
         problems = [f"queue {name}: {state.problem}" for name, state in self._queues.items() if state.problem]
         return "; ".join(problems) or None
 
+    async def consume_also(self, queues: Mapping[str, int]) -> None:
+        """Consume these beside the queues that it was made for, a prefetch for each; drop those of an earlier call.
+
+        What was taken of one that is dropped can still be settled.
+        """
+        for queue in self._also - queues.keys():
+            state = self._queues.pop(queue)
+            state.dropped = True
+            async with state.lock:
+                if state.subscription is not None:
+                    await self._cancel(queue, state.subscription)
+        added = queues.keys() - self._queues.keys()
+        self._also = (self._also & queues.keys()) | added
+        for queue in added:
+            self._queues[queue] = _QueueState(queues[queue])
+            if self._begin is not None:
+                self._begin(queue, self._queues[queue])
+
     async def stop_consuming(self) -> None:
         """Take no more messages; those that were taken can still be settled until `close`."""
         self._stopping = self._ended = True
@@ -127,18 +137,24 @@ class Consumer(Client):
         self._report_connected()
         try:
             async with anyio.create_task_group() as group:
-                for queue, state in self._queues.items():
+
+                def begin(queue: str, state: _QueueState) -> None:
                     group.start_soon(self._keep_subscribed, connection, queue, state)
+
+                for queue, state in self._queues.items():
+                    begin(queue, state)
+                self._begin = begin
                 group.start_soon(self._watch, connection, lost)
                 await lost.wait()
                 group.cancel_scope.cancel()
         finally:
+            self._begin = None
             for state in self._queues.values():
                 state.subscription, state.problem = None, NOT_CONSUMED
         return lost.reason
 
     async def _keep_subscribed(self, connection: AbstractConnection, queue: str, state: _QueueState) -> None:
-        while not self._stopping:
+        while not self._stopping and not state.dropped:
             known = state.problem
             try:
                 state.problem = await self._subscribe(connection, queue, state)
@@ -162,13 +178,13 @@ class Consumer(Client):
             self._deliver(Delivery(queue, message))
 
         async with state.lock:
-            if self._stopping:
+            if self._stopping or state.dropped:
                 return NOT_CONSUMED
             try:
                 await lower.basic_qos(prefetch_count=state.prefetch, timeout=self._timeout)
                 await lower.basic_consume(queue, take, consumer_tag=subscription.tag, timeout=self._timeout)
-            except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-                raise_if_cancelled(error)
+            except ANY_ERROR as error:
+                raise_unless_of_the_driver(error)
                 return _refusal(error)
             state.subscription, state.problem = subscription, None
         _log.info("queue_consumed", queue=queue, prefetch=state.prefetch)
@@ -180,8 +196,8 @@ class Consumer(Client):
     async def _cancel(self, queue: str, subscription: _Subscription) -> None:
         try:
             await subscription.channel.basic_cancel(subscription.tag, timeout=self._timeout)
-        except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-            raise_if_cancelled(error)
+        except ANY_ERROR as error:
+            raise_unless_of_the_driver(error)
             _log.warning("cancel_failed", queue=queue, reason=said(error))
 
     async def _watch(self, connection: AbstractConnection, lost: Loss) -> None:
@@ -189,14 +205,14 @@ class Consumer(Client):
         channel: AbstractChannel | None = None
         while not self._stopping:
             await clock.sleep(self._watch_interval)
-            for queue, state in self._queues.items():
+            for queue, state in list(self._queues.items()):
                 try:
                     if channel is None or channel.is_closed:
                         channel = await open_channel(connection, confirms=False, timeout=self._timeout)
                     if state.subscription is not None and not self._stopping:
                         await self._look_at(channel, queue, state.subscription)
                 except (BrokerUnavailable, TimeoutError) as error:
-                    lost.report(f"the connection is dead: {error}")
+                    lost.report(f"the connection is dead: {said(error)}")
 
     async def _look_at(self, channel: AbstractChannel, queue: str, subscription: _Subscription) -> None:
         lower = await driver_channel(channel)
@@ -207,6 +223,12 @@ class Consumer(Client):
             return
         except ChannelAccessRefused:
             # Some versions let only those look who have a right on the queue; then the broker's own word must do.
+            return
+        except TimeoutError:
+            raise
+        except ANY_ERROR as error:
+            # The look's own channel is gone; if the connection is too, that is reported by itself.
+            raise_unless_of_the_driver(error)
             return
         subscription.unseen = 0 if found.consumer_count else subscription.unseen + 1
         if subscription.tag not in subscription.channel.consumers:

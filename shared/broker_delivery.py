@@ -1,16 +1,20 @@
 """A message that was taken from a queue and is to be settled: acknowledged, or rejected."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from aiormq.abc import DeliveredMessage
 
-from shared.broker_connection import DRIVER_ERRORS, raise_if_cancelled, said
+from shared.broker_errors import ANY_ERROR, raise_unless_of_the_driver, said
 from shared.logs import logger
 
 SETTLE_SECONDS = 5.0
+HANDED_ON = "matins-handed-on"
+_COUNT = re.compile(r"[0-9]{1,6}")
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 _log = logger(__name__)
 
@@ -80,6 +84,18 @@ class Delivery:
         return self._message.header.properties.headers or {}
 
     @property
+    def trace_context(self) -> str:
+        """The W3C `traceparent` that travelled with it; empty where there is none, or anything else in its place."""
+        found = self.headers.get("traceparent")
+        return found if isinstance(found, str) and _TRACEPARENT.fullmatch(found) else ""
+
+    @property
+    def handed_on(self) -> int:
+        """How often it was handed on by workers that lack its job's code; 0 where that is not told in our way."""
+        found = self.headers.get(HANDED_ON)
+        return int(found) if isinstance(found, str) and _COUNT.fullmatch(found) else 0
+
+    @property
     def delivery_count(self) -> int:
         """How often it was delivered before, as far as this version of the broker says; 0 if it doesn't."""
         counts = (self.headers.get(name) for name in ("x-delivery-count", "x-acquired-count"))
@@ -104,8 +120,8 @@ class Delivery:
             # The driver's queue of frames to write has no reader any more once its connection is dead.
             async with asyncio.timeout(SETTLE_SECONDS):
                 await send(self._message.delivery_tag, **options)
-        except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-            raise_if_cancelled(error)
+        except ANY_ERROR as error:
+            raise_unless_of_the_driver(error)
             _log.info("delivery_not_settled", verb=verb, queue=self.queue, message=self.message_id, reason=said(error))
             return False
         return True

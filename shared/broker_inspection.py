@@ -1,23 +1,13 @@
 """A look at the broker for a person: which program and release it is, and what some queues hold. Changes nothing."""
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
-from shared.broker_connection import (
-    DRIVER_ERRORS,
-    BrokerUnavailable,
-    close_channel,
-    close_connection,
-    open_channel,
-    open_connection,
-    raise_if_cancelled,
-    said,
-    transport_of,
-)
+from shared.broker_connection import close_channel, close_connection, open_channel, open_connection, transport_of
+from shared.broker_errors import ANY_ERROR, BrokerUnavailable, raise_unless_of_the_driver, said
 from shared.broker_publisher import QueueDepth
 
 HEARTBEAT_SECONDS = 20
@@ -51,8 +41,8 @@ async def _depth(connection: AbstractConnection, name: str, timeout: float) -> Q
         found = await lower.queue_declare(name, passive=True, timeout=timeout)
     except ChannelNotFoundEntity:
         return None
-    except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-        raise_if_cancelled(error)
+    except ANY_ERROR as error:
+        raise_unless_of_the_driver(error)
         raise BrokerUnavailable(f"cannot look at queue {name}: {said(error)}") from error
     finally:
         await close_channel(channel)

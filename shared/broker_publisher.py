@@ -12,65 +12,20 @@ a time is tried until a confirm comes.
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 from aio_pika.abc import AbstractChannel, AbstractConnection, UnderlayConnection
-from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishError
 from aiormq.channel import Channel as DriverChannel
 from anyio.abc import TaskStatus
-from pamqp.commands import Basic
 
 from schemas.message import MAXIMUM_BYTES
 from shared import clock
-from shared.broker_connection import (
-    DRIVER_ERRORS,
-    BrokerUnavailable,
-    Client,
-    Loss,
-    close_channel,
-    driver_channel,
-    open_channel,
-    raise_if_cancelled,
-    said,
-    transport_of,
-)
-from shared.errors import MatinsError
+from shared.broker_connection import Client, Loss, close_channel, driver_channel, open_channel, transport_of
+from shared.broker_errors import ANY_ERROR, BrokerUnavailable, raise_unless_of_the_driver
+from shared.broker_outgoing import MessageTooLarge, Outgoing, PublishFailed, Refusals, publish_on
 
 CHECK_SECONDS = 1.0
 UNBLOCKED_SECONDS = 0.05
-PERSISTENT = 2
-
-
-class PublishFailed(MatinsError):
-    """A publish was not confirmed. `ambiguous`: it was sent and may have arrived, or may yet."""
-
-    def __init__(self, reason: str, *, ambiguous: bool) -> None:
-        """Take the reason, which is also the message."""
-        super().__init__(reason)
-        self.reason = reason
-        self.ambiguous = ambiguous
-
-
-class MessageTooLarge(PublishFailed):
-    """A message larger than any reader accepts; it was not sent."""
-
-    def __init__(self, size: int) -> None:
-        """Take the size of the body in bytes."""
-        super().__init__(f"the body has {size} bytes; at most {MAXIMUM_BYTES} may be published", ambiguous=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A message to publish. `message_id` must not be that of another one in flight: the broker names returns by it."""
-
-    exchange: str
-    routing_key: str
-    body: bytes
-    message_id: str
-    correlation_id: str
-    kind: str
-    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +60,7 @@ class Publisher(Client):
         self._depth_lock = anyio.Lock(fast_acquire=True)
         self._blocked = False
         self._in_doubt = False
+        self._refusals = Refusals()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep a connection until cancelled; started once the first attempt has succeeded or failed."""
@@ -124,7 +80,7 @@ class Publisher(Client):
             return "the broker blocks publishers: it is short of memory or disk"
         if self._in_doubt:
             return f"the broker confirmed no publish within {self._timeout:g} s"
-        return None
+        return self._refusals.problem()
 
     async def publish(
         self,
@@ -176,8 +132,8 @@ class Publisher(Client):
                     self._depth_channel = await open_channel(connection, confirms=False, timeout=self._timeout)
                 channel = await self._depth_channel.get_underlay_channel()
                 found = await channel.queue_declare(name, passive=True, timeout=self._timeout)
-            except (*DRIVER_ERRORS, BrokerUnavailable, asyncio.CancelledError) as error:
-                raise_if_cancelled(error)
+            except ANY_ERROR as error:
+                raise_unless_of_the_driver(error, BrokerUnavailable)
                 return None
             return QueueDepth(messages=found.message_count or 0, consumers=found.consumer_count or 0)
 
@@ -200,7 +156,8 @@ class Publisher(Client):
             async with self._unconfirmed:
                 channel = await self._open_channel()
                 outcomes[index] = PublishFailed(f"no confirm within {self._timeout:g} s", ambiguous=True)
-                outcomes[index] = await _publish_on(channel, message)
+                outcomes[index] = await publish_on(channel, message)
+            self._refusals.note(message, outcomes[index])
             if outcomes[index] is None:
                 self._in_doubt = False
 
@@ -237,6 +194,8 @@ class Publisher(Client):
                 if self._in_doubt and not self._blocked:
                     # A connection whose other end has vanished looks healthy until its heartbeat is long overdue.
                     await close_channel(await open_channel(connection, confirms=False, timeout=self._timeout))
+                if self._refusals.ask_anew():
+                    return self._refusals.problem() or "a queue refuses"
                 with anyio.move_on_after(CHECK_SECONDS):
                     await lost.wait()
         finally:
@@ -244,44 +203,6 @@ class Publisher(Client):
             self._connection = self._transport = self._channel = self._depth_channel = None
             self._blocked = False
         return lost.reason
-
-
-async def _publish_on(channel: DriverChannel, message: Outgoing) -> PublishFailed | None:
-    try:
-        await channel.basic_publish(
-            message.body,
-            exchange=message.exchange,
-            routing_key=message.routing_key,
-            properties=_properties(message),
-            mandatory=True,
-            wait=False,
-        )
-    except PublishError:
-        return PublishFailed(
-            f"exchange {message.exchange} has no queue for {message.routing_key!r}; run migrate", ambiguous=False
-        )
-    except DeliveryError:
-        return PublishFailed("refused by the broker: the queue is full or has no leader", ambiguous=False)
-    except ChannelNotFoundEntity as error:
-        # It closes the channel for every message in flight, so this one may have been a good one before.
-        return PublishFailed(f"{said(error)}; run migrate", ambiguous=True)
-    except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-        raise_if_cancelled(error)
-        return PublishFailed(f"no confirm: {said(error)}", ambiguous=True)
-    return None
-
-
-def _properties(message: Outgoing) -> Basic.Properties:
-    return Basic.Properties(
-        content_type="application/json",
-        headers=dict[str, Any](message.headers),
-        delivery_mode=PERSISTENT,
-        correlation_id=message.correlation_id,
-        message_id=message.message_id,
-        timestamp=clock.utc_now(),
-        message_type=message.kind,
-        app_id="matins",
-    )
 
 
 async def _is_blocked(transport: UnderlayConnection) -> bool:

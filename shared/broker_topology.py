@@ -4,23 +4,15 @@ RabbitMQ refuses to make again a part that exists with other arguments, and says
 handed on in its own words; nothing here ever deletes, since a queue may hold work.
 """
 
-import asyncio
 import re
 from dataclasses import dataclass
 
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed
+from aiormq.exceptions import ChannelAccessRefused
 
-from shared.broker_connection import (
-    DRIVER_ERRORS,
-    BrokerUnavailable,
-    close_channel,
-    close_connection,
-    open_channel,
-    open_connection,
-    raise_if_cancelled,
-    said,
-)
+from shared.broker_connection import close_channel, close_connection, open_channel, open_connection
+from shared.broker_errors import ANY_ERROR, BrokerUnavailable, raise_unless_of_the_driver, said
 from shared.errors import MatinsError
 from shared.topology import Binding, Exchange, Part, Queue, Topology
 
@@ -103,19 +95,25 @@ async def declare_topology(url: str, topology: Topology, *, timeout: float) -> N
         await close_connection(connection)
 
 
-async def check_topology(url: str, topology: Topology, *, timeout: float) -> None:
+async def check_topology(url: str, topology: Topology, *, timeout: float) -> tuple[str, ...]:
     """See that every exchange and queue is there, each within `timeout` seconds; changes nothing.
 
-    Bindings and arguments cannot be looked at: an unbound queue shows in publishes that are refused, and arguments are
-    compared by `Topology.differences`. Raises TopologyMissing, WrongEnvironment and BrokerUnavailable.
+    From RabbitMQ 4.3.1 on a user may look only at what it has some right over. What it may not look at is not its to
+    use, and is given back; the mark of the environment it must see. Bindings and arguments cannot be looked at: an
+    unbound queue shows in publishes that are refused, and arguments are compared by `Topology.differences`. Raises
+    TopologyMissing, WrongEnvironment and BrokerUnavailable.
     """
     connection = await open_connection(url, name="matins check", heartbeat=HEARTBEAT_SECONDS, timeout=timeout)
     try:
-        missing = []
+        missing, unseen = [], []
         for part in topology.parts():
             refusal = None if isinstance(part, Binding) else await _attempt(connection, part, timeout, passive=True)
             if isinstance(refusal, ChannelNotFoundEntity):
                 missing.append(_describe(part))
+            elif (
+                isinstance(refusal, ChannelAccessRefused) and _describe(part) != f"exchange {topology.environment_mark}"
+            ):
+                unseen.append(_describe(part))
             elif refusal is not None:
                 raise BrokerUnavailable(f"cannot look at {_describe(part)}: {said(refusal)}") from refusal
     finally:
@@ -124,6 +122,7 @@ async def check_topology(url: str, topology: Topology, *, timeout: float) -> Non
         raise _wrong_environment(topology, None)
     if missing:
         raise TopologyMissing(missing)
+    return tuple(unseen)
 
 
 async def _attempt(
@@ -143,8 +142,8 @@ async def _attempt(
                 )
             case Binding():
                 await _bind(channel, part, timeout)
-    except (*DRIVER_ERRORS, asyncio.CancelledError) as error:
-        raise_if_cancelled(error)
+    except ANY_ERROR as error:
+        raise_unless_of_the_driver(error)
         return error
     finally:
         await close_channel(channel)

@@ -108,12 +108,14 @@ class BlockingChunkCall(_Call):
 class OutsideCall(_Call):
     """One account whose effect lies outside the database; no transaction is held while it runs.
 
-    `key` is the idempotency key for the provider: the same in every try and every generation.
+    `key` is the idempotency key for the provider: the same in every try and every generation. With `ticket` code of a
+    job that has a `login` settles its account itself, in its own transaction: ``select matins.settle(ticket)``.
     """
 
     account: str
     attempt: int
     key: str
+    ticket: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,12 @@ class CronExpression:
         minute, hour, *_ = self.text.split(" ")
         return hour == "*" and 0 not in CronSim(f"{minute} * * * *", _ANY_YEAR).minutes
 
+    @property
+    def matches_either_day(self) -> bool:
+        """Whether both day fields are restricted, so that a day which matches one of them is enough."""
+        _, _, day_of_month, _, day_of_week = self.text.split(" ")
+        return not day_of_month.startswith("*") and not day_of_week.startswith("*")
+
     def wall_times(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Give the naive wall times that lie after `after`, up to and including `until`, in order; whole minutes.
 

@@ -55,7 +55,7 @@ def explain_mistakes(declared: type[_Declared]) -> type[_Declared]:
 
 def undecided_names(declared: Any) -> tuple[str, ...]:
     """Name the fields that the author left out."""
-    return tuple(field.name for field in fields(declared) if getattr(declared, field.name) is UNDECIDED)
+    return tuple(field.name for field in fields(declared) if field.init and getattr(declared, field.name) is UNDECIDED)
 
 
 def left_out_faults(declared: Any, examples: Mapping[str, str]) -> tuple[Fault, ...]:

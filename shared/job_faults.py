@@ -9,7 +9,10 @@ from typing import Any, Final
 
 from shared.declaration import Fault
 from shared.explained import UNDECIDED
+from shared.limits import LONGEST_TIMEOUT
 
+LONGEST_DURATION: Final = timedelta(days=36_600)
+MAXIMUM_CONCURRENCY: Final = 1000
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}", re.ASCII)
 _ROLE = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 _MODES: Final = {
@@ -18,19 +21,25 @@ _MODES: Final = {
     "ChunkCall": "SetBased",
     "BlockingChunkCall": "SetBased",
     "OutsideCall": "Outside",
+    "WorkerCall": "EveryWorker",
+    "BlockingWorkerCall": "EveryWorker",
 }
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
-def duration_faults(place: str, value: object, *, minimum: timedelta = timedelta(0)) -> tuple[Fault, ...]:
-    """Demand a timedelta of at least `minimum`."""
-    if value is UNDECIDED or (isinstance(value, timedelta) and value >= minimum):
+def duration_faults(
+    place: str, value: object, *, minimum: timedelta = timedelta(0), maximum: timedelta = LONGEST_DURATION
+) -> tuple[Fault, ...]:
+    """Demand a timedelta of at least `minimum`, and of no more than what can still be added to an instant."""
+    if value is UNDECIDED or (isinstance(value, timedelta) and minimum <= value <= maximum):
         return ()
+    most = "a hundred years" if maximum == LONGEST_DURATION else duration_text(maximum)
     return (
         Fault(
             place,
             f"is {_shown(value)}",
-            f"a duration of at least {duration_text(minimum)}, as seconds(30), minutes(10) or hours(3)",
+            f"a duration of at least {duration_text(minimum)} and at most {most}, as seconds(30), minutes(10) "
+            "or hours(3)",
         ),
     )
 
@@ -61,10 +70,18 @@ def name_faults(place: str, value: object) -> tuple[Fault, ...]:
 
 
 def role_faults(place: str, value: object) -> tuple[Fault, ...]:
-    """Demand a database role's name, or none."""
-    if value is None or (isinstance(value, str) and _ROLE.fullmatch(value)):
+    """Demand a database role's name, or none; `none` names no role, since SQL reads it as the login's own rights."""
+    if value is None or (isinstance(value, str) and _ROLE.fullmatch(value) and value != "none"):
         return ()
-    return (Fault(place, f"is {value!r}", "a role's name in small letters, digits and _"),)
+    return (Fault(place, f"is {value!r}", "a role's name in small letters, digits and _, other than none"),)
+
+
+def login_faults(role: object, login: object) -> tuple[Fault, ...]:
+    """Demand a login's name, or none; and not a role beside it."""
+    faults = role_faults("login", login)
+    if not faults and login is not None and role is not None:
+        return (Fault("login", "is given beside a role", "one of both: a login has its own rights"),)
+    return faults
 
 
 def handler_faults(place: str, handler: object, mode: str = "") -> tuple[Fault, ...]:
@@ -115,3 +132,18 @@ def duration_text(duration: timedelta) -> str:
 
 def _shown(value: object) -> str:
     return duration_text(value) if isinstance(value, timedelta) else repr(value)
+
+
+def common_faults(handler: Any) -> tuple[Fault, ...]:
+    """Check what handlers of every mode have: the function, its timeout, and how many run at once."""
+    timeout = handler.timeout
+    faults = (
+        *handler_faults("handler", handler.handler, type(handler).__name__),
+        *duration_faults("timeout", timeout, minimum=timedelta(milliseconds=1)),
+        *number_faults("concurrency", handler.concurrency, 1, MAXIMUM_CONCURRENCY, whole=True),
+    )
+    # The broker takes a message back from a consumer that has not acknowledged it for 30 minutes.
+    if isinstance(timeout, timedelta) and timeout > LONGEST_TIMEOUT:
+        longest = f"at most {duration_text(LONGEST_TIMEOUT)}, well inside the broker's ack timeout"
+        faults += (Fault("timeout", f"is {duration_text(timeout)}", longest),)
+    return faults

@@ -18,6 +18,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from typing import NoReturn, Self, TypeAlias
@@ -34,6 +35,7 @@ from shared.loop import every
 from shared.stopping import Stopping, Wake
 
 __all__ = [
+    "End",
     "PartDied",
     "Stopping",
     "Wake",
@@ -58,13 +60,27 @@ _log = logger(__name__)
 
 
 class PartDied(MatinsError):
-    """A part of the service that has to run has ended; `name` is the part's."""
+    """A part of the service that has to run has ended; `name` is the part's, `at` the monotonic time in seconds."""
 
     def __init__(self, name: str, reason: str) -> None:
         """Take the part's name and why it ended."""
         super().__init__(f"{name}: {reason}")
         self.name = name
         self.reason = reason
+        self.at = clock.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a service has ended: its exit code, and what its last line says."""
+
+    code: int
+    event: str
+    values: dict[str, str]
+
+    def tell(self) -> None:
+        """Write the last line."""
+        (_log.error if self.code else _log.info)(self.event, **self.values)
 
 
 Start: TypeAlias = Callable[[TaskGroup, Stopping], Awaitable[None]]
@@ -107,12 +123,12 @@ async def run_service(
     grace_period: timedelta,
     health: Health | None = None,
     health_address: tuple[str, int] | None = None,
-) -> int:
-    """Run a service to its end and return the exit code.
+) -> End:
+    """Run a service to its end, and say how it has ended; see `leave`.
 
     `start` gets the task group of all parts and the `Stopping` that asks for a drain; the service lasts until `start`
-    has returned and every task in the group has ended. Returns 0 after a drain within `grace_period`, 1 if that was not
-    enough or if something died, which the last line names. A second signal ends the process with 130.
+    has returned and every task in the group has ended. The exit code is 0 after a drain within `grace_period`, 1 if
+    that was not enough or if something died, which the last line names. A second signal ends the process with 130.
     """
     stopping = Stopping()
     shown = health or Health()
@@ -125,14 +141,17 @@ async def run_service(
             # Sending what is queued is bounded in time, and blocks.
             await anyio.to_thread.run_sync(telemetry.shutdown, abandon_on_cancel=True)
     if died:
-        _log.error("service failed", name=name, **_blame(died[0], name))
-        return _exit_code(died[0])
-    _log.info("service ended", name=name, reason=stopping.reason or "all its work is done")
-    return CLEAN
+        return End(_exit_code(died[0]), "service failed", {"name": name} | _blame(died[0], name))
+    return End(CLEAN, "service ended", {"name": name, "reason": stopping.reason or "all its work is done"})
 
 
-def leave(code: int) -> NoReturn:
-    """End the process with `code`, without waiting for threads whose work was abandoned."""
+def leave(end: End) -> NoReturn:
+    """Write the last line and end the process, without waiting for threads whose work was abandoned.
+
+    Called when the event loop is closed, which may have had something to say of what it had to break off.
+    """
+    end.tell()
+    code = end.code
     sys.stdout.flush()
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:
@@ -176,13 +195,17 @@ async def _run_parts(
             around.cancel_scope.cancel()
     except* Exception as failures:  # noqa: BLE001 - whatever died is named in the last line
         died.extend(_leaves(failures))
-    return died + overdue
+    # What a group gives first need not be what died first, and only that one says why.
+    return sorted(died, key=lambda one: one.at if isinstance(one, PartDied) else 0.0) + overdue
 
 
 async def _started(start: Start, group: TaskGroup, stopping: Stopping) -> None:
     try:
         await start(group, stopping)
     except Exception as error:
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(PartDied) is not None:
+            # A part has said so itself.
+            raise
         stopping.request(f"the start failed: {type(error).__name__}")
         # What we raise ourselves says all there is to say.
         trace = None if isinstance(error, MatinsError) else error

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from shared.declaration import Fault, FaultyDeclaration, collecting_faults
 from shared.job import Job
+from shared.masking import mask
 from shared.packages import OURS
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -64,7 +65,7 @@ def _import(name: str, faults: list[Fault]) -> ModuleType | None:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's module may raise anything
         at = _author_place(error)
-        told = f"cannot be imported: {type(error).__name__}: {error}" + (f", at {at}" if at else "")
+        told = mask(f"cannot be imported: {type(error).__name__}: {error}") + (f", at {at}" if at else "")
         faults.append(Fault(f"module {name}", told))
         return None
 

@@ -1,8 +1,8 @@
 """A loop is three words: pass, wait, repeat. Tests call the pass, never the loop.
 
-A pass that fails for a passing reason (the database is away) is written down and tried again after the wait; any other
-failure ends the loop, and with it the service. The loop's part of the health says when passes keep failing, or when
-none has ended for long.
+A pass that fails for a passing reason (the database is away) is written down and tried again after a short wait: its
+part is seen to be unwell within seconds, and to be well again as soon. Any other failure ends the loop, and with it the
+service. The loop's part of the health says when passes keep failing, or when none has ended for long.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,6 +15,7 @@ from shared.masking import plain
 from shared.stopping import Stopping, Wake
 
 _FAILURES_TO_REPORT = 3
+_LONGEST_RETRY_SECONDS = 1.0
 _LEAST_WEDGED = timedelta(seconds=60)
 _REASON_AT_MOST = 200
 _log = logger(__name__)
@@ -73,7 +74,8 @@ async def every(
 ) -> None:
     """Run a pass now, again `interval` after it has ended or when `wake` is called, until `stopping`.
 
-    An exception for which `transient` is true is logged at a bounded rate; any other passes through. `health` gets a
+    An exception for which `transient` is true is logged at a bounded rate, and the pass is tried again within a second;
+    any other passes through. `health` gets a
     part `name`: unwell after three failures in a row, or when no pass has ended for `wedged_after` (three intervals and
     at least a minute, unless given).
     """
@@ -83,17 +85,26 @@ async def every(
     try:
         with stopping.waking(call):
             while not stopping.requested:
-                try:
-                    await run_pass()
-                except Exception as error:
-                    if not transient(error):
-                        raise
-                    progress.failed(error)
+                wait = interval.total_seconds()
+                if not await _completes(run_pass, progress, transient):
+                    wait = min(wait, _LONGEST_RETRY_SECONDS)
                     # Calls that came meanwhile are answered by the wait: a failing pass must not spin.
                     call.clear()
-                else:
-                    progress.completed()
                 if not stopping.requested:
-                    await call.wait(interval.total_seconds())
+                    await call.wait(wait)
     finally:
         health.remove(name)
+
+
+async def _completes(
+    run_pass: Callable[[], Awaitable[None]], progress: _Progress, transient: Callable[[Exception], bool]
+) -> bool:
+    try:
+        await run_pass()
+    except Exception as error:
+        if not transient(error):
+            raise
+        progress.failed(error)
+        return False
+    progress.completed()
+    return True

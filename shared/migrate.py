@@ -26,6 +26,9 @@ create table if not exists matins.migration (
     duration_ms bigint not null
 );"""
 
+MIGRATE = "run `python -m trigger migrate`"
+JOIN_A_GROUP = f"make it a member of its service's group, as docs/privileges.md says, and {MIGRATE}"
+
 _RECORD = "insert into matins.migration (version, name, checksum, duration_ms) values ({}, '{}', '{}', 0);"
 
 
@@ -38,7 +41,11 @@ class WrongEnvironment(MatinsError):
 
 
 class SchemaBehind(MatinsError):
-    """The database's schema is older than this release: run migrate."""
+    """The database's schema is older than this release, or not to be read; `advice` says what to do about `problem`."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}: {advice}")
+        self.problem, self.advice = problem, advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,11 @@ def migrations() -> tuple[Migration, ...]:
     return tuple(found)
 
 
+async def lock_migrations(session: Session) -> None:
+    """Hold until the transaction's end what only one of several migrates may hold."""
+    await session.execute(_LOCK)
+
+
 def migration_script() -> str:
     """Give everything as one SQL text, for an administrator who applies it by hand to an empty database."""
     parts = ["begin;", _LOCK + ";", _BOOTSTRAP]
@@ -78,12 +90,13 @@ def migration_script() -> str:
 async def migrate(connection: Session, *, through: int | None = None) -> list[Migration]:
     """Apply what is missing, up to version `through` (by default the last one), and give what was applied.
 
-    Raises FaultyMigration when an applied file has changed or the database is newer than this release knows.
+    A database that is newer than this release knows is left as it is. Raises FaultyMigration when an applied file has
+    changed.
     """
     applied: list[Migration] = []
     while True:
         async with connection.transaction():
-            await connection.execute(_LOCK)
+            await lock_migrations(connection)
             await connection.execute(_BOOTSTRAP)
             following = _next(await _applied(connection), through)
             if following is None:
@@ -100,18 +113,23 @@ async def migrate(connection: Session, *, through: int | None = None) -> list[Mi
         applied.append(following)
 
 
+async def is_ahead(connection: Session) -> bool:
+    """Tell whether a later release has migrated the database: its services may run beside this one's."""
+    return any(version > len(migrations()) for version in await _applied(connection))
+
+
 async def check_schema(connection: Session) -> None:
     """Raise SchemaBehind when migrate has not run for this release; a schema ahead of it is fine (expand first)."""
     known = migrations()
     try:
         applied = await _applied(connection)
-    except (UndefinedTable, InvalidSchema, InsufficientPrivilege) as error:
-        problem = f"the database has no schema of ours ({type(error).__name__}): run `python -m trigger migrate`"
-        raise SchemaBehind(problem) from error
+    except (UndefinedTable, InvalidSchema) as error:
+        raise SchemaBehind(f"the database has no schema of ours ({type(error).__name__})", MIGRATE) from error
+    except InsufficientPrivilege as error:
+        raise SchemaBehind(f"the database's login may not read our schema ({error})", JOIN_A_GROUP) from error
     missing = [f"{one.version:04d}_{one.name}" for one in known if one.version not in applied]
     if missing:
-        problem = f"the database lacks {', '.join(missing)}: run `python -m trigger migrate`"
-        raise SchemaBehind(problem)
+        raise SchemaBehind(f"the database lacks {', '.join(missing)}", MIGRATE)
 
 
 async def enter_environment(connection: Session, name: str, *, create: bool) -> None:

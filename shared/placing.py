@@ -54,6 +54,17 @@ def change_at(wall: datetime, zone: tzinfo) -> ClockChange | None:
     return None if earlier == later else _change_between(wall.replace(tzinfo=UTC), zone, earlier, later)
 
 
+def clock_changes(zone: tzinfo, after: datetime, until: datetime) -> Iterator[ClockChange]:
+    """Give a zone's clock changes after `after`, up to `until`, in order; of two within twelve hours, one or none."""
+    earlier = after.replace(microsecond=0)
+    while earlier < until:
+        later = min(earlier + 12 * _HOUR, until)
+        before, behind = _offset_at(earlier, zone), _offset_at(later, zone)
+        if before != behind:
+            yield _change_within(earlier, later, zone, before, behind)
+        earlier = later
+
+
 def in_order(walls: Iterable[datetime], zone: tzinfo, gap: Gap, fold: Fold) -> Iterator[datetime]:
     """Place increasing wall times; the instants come increasing and distinct.
 
@@ -94,6 +105,12 @@ def _offsets(wall: datetime, zone: tzinfo) -> tuple[timedelta, timedelta]:
 def _change_between(known: datetime, zone: tzinfo, earlier: timedelta, later: timedelta) -> ClockChange:
     """Find the change by halving; it lies between the two readings of the wall time, which are whole seconds."""
     before, after = sorted((known - earlier, known - later))
+    return _change_within(before, after, zone, earlier, later)
+
+
+def _change_within(
+    before: datetime, after: datetime, zone: tzinfo, earlier: timedelta, later: timedelta
+) -> ClockChange:
     while after - before > _SECOND:
         middle = before + (after - before) // (2 * _SECOND) * _SECOND
         if _offset_at(middle, zone) == earlier:

@@ -12,12 +12,14 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from difflib import get_close_matches
 from typing import get_args
 
+from shared.bounds import ANY_YEAR, EARLIEST, LATEST, bounded, check_keys, in_zone
 from shared.cron import CronExpression
 from shared.cron_fields import shorten
 from shared.declaration import Fault, FaultyDeclaration, refuse
 from shared.errors import DeclarationError, refuse_together
 from shared.explained import explain_mistakes, undecided_names
 from shared.placing import ClockChange, Fold, Gap, change_at, in_order, offsets_around, place
+from shared.schedule_protocol import Doubt, Named
 from shared.zones import UTC_NAME, find_zone, zone_warning
 
 __all__ = ["ClockChange", "Cron", "Fold", "Gap", "place"]
@@ -25,9 +27,6 @@ __all__ = ["ClockChange", "Cron", "Fold", "Gap", "place"]
 _HOUR = timedelta(hours=1)
 _SECOND = timedelta(seconds=1)
 _FARTHEST = timedelta(days=60 * 366)
-_EARLIEST = datetime(100, 1, 1, tzinfo=UTC)
-_LATEST = datetime(9900, 1, 1, tzinfo=UTC)
-_ANY_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 _GAPS: tuple[Gap, ...] = get_args(Gap)
 _FOLDS: tuple[Fold, ...] = get_args(Fold)
 _MEANING = {
@@ -81,7 +80,21 @@ class Cron:
         except DeclarationError as fault:
             faults.insert(0, fault)
         refuse_together(f"schedule {shorten(self.text)}", faults)
-        self.next_after(_ANY_YEAR)
+        self.next_after(ANY_YEAR)
+
+    @property
+    def clocks(self) -> "Cron | None":
+        """Itself, or None in UTC, where clocks never change."""
+        return None if self.zone == UTC_NAME else self
+
+    @property
+    def description(self) -> str:
+        """The text and the zone."""
+        return f"{self.text} {self.zone}"
+
+    def named(self, after: datetime, until: datetime) -> Iterator[Named]:
+        """Give the due instants of `instants`: nothing is left out."""
+        return (Named(instant) for instant in self.instants(after, until))
 
     def instants(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Give the due instants after `after`, up to and including `until`, both aware.
@@ -91,7 +104,7 @@ class Cron:
         Raises:
             ValueError: one of the two has no zone.
         """
-        first, last = _bounded(after, "after"), _bounded(until, "until")
+        first, last = bounded(after, "after"), bounded(until, "until")
         instants = in_order(self.wall_times(first, last), self._tzinfo, *self._policies)
         return (instant for instant in instants if first < instant <= last)
 
@@ -116,11 +129,11 @@ class Cron:
             ValueError: `after` has no zone.
             DeclarationError: there is none within 60 years, since clocks change whenever it would be due.
         """
-        first = _bounded(after, "after")
+        first = bounded(after, "after")
         least, _ = offsets_around(first, self._tzinfo)
         wall = self._expression.first_after(_naive(first, least) - _SECOND)
         searched = first
-        while wall is not None and wall.replace(tzinfo=UTC) < min(first + _FARTHEST, _LATEST):
+        while wall is not None and wall.replace(tzinfo=UTC) < min(first + _FARTHEST, LATEST):
             least, _ = offsets_around(wall.replace(tzinfo=UTC), self._tzinfo)
             end = wall.replace(tzinfo=UTC) - least
             for instant in self.instants(searched, end):
@@ -138,12 +151,12 @@ class Cron:
         Raises:
             ValueError: `before` has no zone.
         """
-        bound = _bounded(before, "before")
+        bound = bounded(before, "before")
         last = bound.replace(microsecond=0) - (timedelta(0) if bound.microsecond else _SECOND)
         _, greatest = offsets_around(last, self._tzinfo)
         wall = self._expression.last_before(_naive(last, greatest) + _SECOND)
         searched = last
-        while wall is not None and wall.replace(tzinfo=UTC) > max(last - _FARTHEST, _EARLIEST):
+        while wall is not None and wall.replace(tzinfo=UTC) > max(last - _FARTHEST, EARLIEST):
             _, greatest = offsets_around(wall.replace(tzinfo=UTC), self._tzinfo)
             start = wall.replace(tzinfo=UTC) - greatest - _SECOND
             found = list(self.instants(start, searched))
@@ -153,21 +166,23 @@ class Cron:
             wall = self._expression.last_before(wall - _HOUR)
         return None
 
-    def warnings(self) -> list[str]:
-        """Say what is valid but likely to surprise, a line each."""
-        warnings = [warning] if (warning := zone_warning(self.zone)) else []
+    def warnings(self) -> list[Doubt]:
+        """Say what is valid but likely to surprise."""
+        warnings = (
+            [Doubt(warning, "a place's name, as Europe/Berlin, or UTC")] if (warning := zone_warning(self.zone)) else []
+        )
+        if self._expression.matches_either_day:
+            either = "names days of the month and of the week, and runs on a day that matches either"
+            instead = "* in one of the two fields; a weekday of a certain week is MON#1 or 5L"
+            warnings.append(Doubt(f"schedule {self.text!r} {either}", instead))
         if self.zone == UTC_NAME:
             return warnings
-        if self._expression.is_interval_like and self.fold != "both":
-            warnings.append(
-                f"schedule {self.text!r} runs all day long: when clocks go back, fold={self.fold} leaves a hole "
-                "as long as the repeated time; fold=both leaves none"
-            )
+        if self.is_interval_like and self.fold != "both":
+            hole = f"when clocks go back, fold={self.fold} leaves a hole as long as the repeated time"
+            warnings.append(Doubt(f"schedule {self.text!r} runs all day long: {hole}", "fold=both, which leaves none"))
         if self._expression.is_hourly_off_the_hour and self.gap == "next_valid":
-            warnings.append(
-                f"schedule {self.text!r} runs in every hour: gap=next_valid adds a run when clocks go forward; "
-                "gap=skip adds none"
-            )
+            added = "gap=next_valid adds a run when clocks go forward"
+            warnings.append(Doubt(f"schedule {self.text!r} runs in every hour: {added}", "gap=skip, which adds none"))
         return warnings
 
     def definition(self) -> dict[str, str | None]:
@@ -191,8 +206,7 @@ class Cron:
             DeclarationError: a key is missing or not known, or a value is not usable.
         """
         keys = ("text", "zone", "gap", "fold")
-        if set(definition) != set(keys):
-            raise DeclarationError("schedule definition", f"has the keys {sorted(definition)}", ", ".join(keys))
+        check_keys(definition, keys)
         return cls(*(definition[key] for key in keys))  # type: ignore[arg-type] # the constructor checks each value
 
     def local(self, instant: datetime) -> datetime:
@@ -201,9 +215,12 @@ class Cron:
         Raises:
             ValueError: `instant` has no zone.
         """
-        if instant.tzinfo is None:
-            raise ValueError("instant has no zone")
-        return instant.astimezone(self._tzinfo)
+        return in_zone(instant, self._tzinfo)
+
+    @property
+    def is_interval_like(self) -> bool:
+        """Whether it is meant to run all day long."""
+        return self._expression.is_interval_like
 
     @property
     def _expression(self) -> CronExpression:
@@ -230,13 +247,6 @@ def _policy_fault(name: str, value: str | None, valid: tuple[str, ...], zone: st
     near = get_close_matches(str(value), valid, n=1, cutoff=0.5)
     hint = f", did you mean {near[0]}?" if near else ""
     return [DeclarationError(place, f"cannot be {shorten(value)}{hint}", ", ".join(valid))]
-
-
-def _bounded(instant: datetime, name: str) -> datetime:
-    """Refuse a naive instant; keep away from the ends of the calendar, where adding an offset overflows."""
-    if instant.tzinfo is None:
-        raise ValueError(f"{name} has no zone")
-    return min(max(instant.astimezone(UTC), _EARLIEST), _LATEST)
 
 
 def _naive(instant: datetime, offset: timedelta) -> datetime:

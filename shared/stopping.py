@@ -34,6 +34,7 @@ class Stopping:
         self.reason = ""
         self._requested = anyio.Event()
         self._wakes: set[Wake] = set()
+        self._scopes: set[anyio.CancelScope] = set()
 
     @property
     def requested(self) -> bool:
@@ -47,6 +48,8 @@ class Stopping:
             self._requested.set()
             for wake in self._wakes:
                 wake.set()
+            for scope in self._scopes:
+                scope.cancel()
 
     async def wait(self) -> None:
         """Return when a drain is asked for."""
@@ -60,3 +63,15 @@ class Stopping:
             yield
         finally:
             self._wakes.discard(wake)
+
+    @contextlib.contextmanager
+    def cutting_off(self) -> Iterator[None]:
+        """End the block as soon as a drain is asked for, whatever it waits for: nothing in it needs to be finished."""
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                if self.requested:
+                    scope.cancel()
+                yield
+            finally:
+                self._scopes.discard(scope)

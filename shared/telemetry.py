@@ -23,6 +23,7 @@ from shared.telemetry_steps import (
     execute_span,
     failed_account,
     fan_out_span,
+    own_span,
     publish_span,
     retry_span,
     settle_span,
@@ -46,7 +47,9 @@ __all__ = [
     "failed_account",
     "fan_out_span",
     "flush",
+    "measures",
     "metrics",
+    "own_span",
     "publish_span",
     "retry_span",
     "settle_span",
@@ -109,6 +112,11 @@ def configure(
         _log.warning("telemetry is off: it can't be set up", error_class=type(error).__name__, reason=str(error))
         return
     _begin(providers, version)
+
+
+def measures() -> bool:
+    """Tell whether anybody takes what is measured."""
+    return tracing.measured
 
 
 def flush(seconds: float = SHUTDOWN_SECONDS) -> bool:

@@ -6,6 +6,8 @@ caller can make a series for each account. Until `bind` gives the instruments a 
 
 from opentelemetry.metrics import Meter, NoOpMeter
 
+from shared.telemetry_gauges import JOB_LABEL, Gauge, Gauges
+
 _SHORT = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LONG = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 10_800.0, 21_600.0, 86_400.0)
 _LAG = (0.1, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 21_600.0)
@@ -45,7 +47,7 @@ class JobCounter(_Counter):
 
     def add(self, amount: int, *, job: str) -> None:
         """Count `amount` more for `job`."""
-        self._add(amount, {"job": job})
+        self._add(amount, {JOB_LABEL: job})
 
 
 class OutcomeCounter(_Counter):
@@ -53,7 +55,7 @@ class OutcomeCounter(_Counter):
 
     def add(self, amount: int, *, job: str, outcome: str) -> None:
         """Count `amount` more for `job` that ended as `outcome`."""
-        self._add(amount, {"job": job, "outcome": outcome})
+        self._add(amount, {JOB_LABEL: job, "outcome": outcome})
 
 
 class FenceCounter(_Counter):
@@ -61,7 +63,23 @@ class FenceCounter(_Counter):
 
     def add(self, amount: int, *, job: str, where: str) -> None:
         """Count `amount` refused writes of the step `where`."""
-        self._add(amount, {"job": job, "where": where})
+        self._add(amount, {JOB_LABEL: job, "where": where})
+
+
+class ChannelCounter(_Counter):
+    """Counted by channel and outcome."""
+
+    def add(self, amount: int, *, channel: str, outcome: str) -> None:
+        """Count `amount` messages through `channel` that were `outcome`."""
+        self._add(amount, {"channel": channel, "outcome": outcome})
+
+
+class AlertCounter(_Counter):
+    """Counted by the alert's kind and by what became of it."""
+
+    def add(self, amount: int, *, kind: str, event: str) -> None:
+        """Count `amount` alerts of `kind` that were `opened` or `closed`."""
+        self._add(amount, {"kind": kind, "event": event})
 
 
 class MessageCounter(_Counter):
@@ -77,7 +95,7 @@ class JobHistogram(_Histogram):
 
     def record(self, seconds: float, *, job: str) -> None:
         """Note one length of time for `job`."""
-        self._record(seconds, {"job": job})
+        self._record(seconds, {JOB_LABEL: job})
 
 
 class OutcomeHistogram(_Histogram):
@@ -85,7 +103,7 @@ class OutcomeHistogram(_Histogram):
 
     def record(self, seconds: float, *, job: str, outcome: str) -> None:
         """Note one length of time for `job` that ended as `outcome`."""
-        self._record(seconds, {"job": job, "outcome": outcome})
+        self._record(seconds, {JOB_LABEL: job, "outcome": outcome})
 
 
 class MessageHistogram(_Histogram):
@@ -103,24 +121,39 @@ def _messaging(operation: str, destination: str, error_class: str) -> dict[str, 
     return labels | ({"error.type": error_class} if error_class else {})
 
 
-class Metrics:
+class Metrics(Gauges):
     """Every instrument; `metrics` is the one of this process."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.claim_attempts = JobCounter("matins.claim.attempts", "{attempt}", "Attempts to claim a due occurrence")
         self.claim_wins = JobCounter("matins.claim.wins", "{occurrence}", "Occurrences claimed by this process")
+        self.leadership_taken = JobCounter(
+            "matins.leadership.taken", "{lead}", "Times that this process became a job's leader"
+        )
+        self.leadership_lost = JobCounter(
+            "matins.leadership.lost", "{lead}", "Times that a lead ran out before this process had renewed it"
+        )
         self.takeovers = JobCounter("matins.takeovers", "{occurrence}", "Occurrences taken over after a lease ran out")
         self.accounts = OutcomeCounter("matins.accounts", "{account}", "Accounts settled, by outcome")
         self.occurrences = OutcomeCounter("matins.occurrences", "{occurrence}", "Occurrences ended, by outcome")
         self.retries = JobCounter("matins.retries", "{account}", "Accounts sent to a delay queue for another try")
         self.dead_letters = JobCounter("matins.dead_letters", "{message}", "Messages given up by the broker")
-        self.fenced_writes = FenceCounter(
-            "matins.fenced_writes", "{write}", "Writes refused because the epoch was stale"
-        )
+        self.fenced_writes = FenceCounter("matins.fenced_writes", "{write}", "Writes refused for a stale epoch")
         self.resends = JobCounter("matins.resends", "{message}", "Messages published again because one was lost")
+        self.differing_definitions = JobCounter(
+            "matins.differing_definitions", "{difference}", "Times that live processes began to differ in a definition"
+        )
+        self.job_troubles = JobCounter("matins.job.troubles", "{trouble}", "Times that trouble of one job alone began")
+        self.handed_on = MessageCounter(
+            "matins.handed_on", "{message}", "Messages handed on, uncharged, for want of their job's code or version"
+        )
         self.publish_failures = JobCounter(
             "matins.publish.failures", "{message}", "Messages that the broker did not confirm"
         )
+        self.calls = OutcomeCounter("matins.calls", "{call}", "Calls of outside schedulers, by outcome")
+        self.alerts = AlertCounter("matins.alerts", "{alert}", "Alerts opened and closed by this process's watch")
+        self.notifications = ChannelCounter("matins.notifications", "{attempt}", "Attempts to tell of alerts")
         self.lag = JobHistogram("matins.lag", "From the scheduled instant to the claim", _LAG)
         self.occurrence_duration = OutcomeHistogram("matins.occurrence.duration", "From the claim to the close", _LONG)
         self.account_duration = OutcomeHistogram("matins.account.duration", "The job's code for one account", _SHORT)
@@ -129,16 +162,14 @@ class Metrics:
         self.client_operation_duration = MessageHistogram(
             "messaging.client.operation.duration", "Duration of a publish with its confirm", _SHORT
         )
-        self.process_duration = MessageHistogram(
-            "messaging.process.duration", "Duration of processing a message", _SHORT
-        )
+        self.process_duration = MessageHistogram("messaging.process.duration", "Processing of a message", _SHORT)
 
     def bind(self, meter: Meter) -> None:
         """Count with `meter` from now on."""
         for instrument in self.instruments():
             instrument.bind(meter)
 
-    def instruments(self) -> tuple[_Counter | _Histogram, ...]:
+    def instruments(self) -> tuple[_Counter | _Histogram | Gauge, ...]:
         """Return every instrument; each has its `name`."""
         return tuple(vars(self).values())
 

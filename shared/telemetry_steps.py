@@ -59,6 +59,11 @@ def fan_out_span(
     return Step("fan_out", "fan out", facts, _of(job, occurrence), parent=parent)
 
 
+def own_span(job: str, occurrence: str, *, parent: str | None, **facts: Unpack[Facts]) -> AbstractContextManager[Span]:
+    """A worker's run of its own occurrence, without the broker; `parent` is the context on the occurrence's row."""
+    return Step("own", "run", facts, _of(job, occurrence), parent=parent)
+
+
 def close_span(
     job: str, occurrence: str, *, parent: str | None, **facts: Unpack[Facts]
 ) -> AbstractContextManager[Span]:

@@ -17,7 +17,7 @@ import typer
 from shared.declaration import FaultyDeclaration
 from shared.errors import MatinsError
 from shared.masking import plain
-from shared.postgres import DatabaseError, DriverError
+from shared.postgres import DatabaseError, DriverError, InsufficientPrivilege
 from shared.settings import FaultySettings, Settings, load_settings
 
 DONE = 0
@@ -29,6 +29,8 @@ EXIT_CODES = (
     "Exit codes: 0 done, or all is well; 1 not done, or not well (doctor: warnings); 2 refused for what was asked or "
     "set, or cannot tell (doctor: something is broken)."
 )
+
+LOGINS = "docs/privileges.md says which login may do what"
 
 _JSON = orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
 _T = TypeVar("_T")
@@ -57,6 +59,8 @@ def told(program: str) -> Iterator[None]:
         # Whoever read the output has seen enough; closing it here keeps the interpreter from complaining at its end.
         sys.stderr.close()
         raise typer.Exit(DONE) from None
+    except InsufficientPrivilege as error:
+        end(program, f"the login of MATINS_DATABASE_URL may not do this ({error}): {LOGINS}", REFUSED)
     except (DatabaseError, DriverError) as error:
         end(program, f"PostgreSQL: {type(error).__name__}: {error}", FAILED)
     except (OSError, TimeoutError) as error:

@@ -1,6 +1,7 @@
 """A process's command line: its commands with examples, `--version`, and help that says what the exit codes mean."""
 
 from collections.abc import Callable, Iterable
+from inspect import getmodule
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -27,7 +28,10 @@ def _options(
 
 
 def command_line(program: str, purpose: str, commands: Iterable[Command]) -> typer.Typer:
-    """Make the command line of `python -m <program>`; each command is its name, its function and its examples."""
+    """Make the command line of `python -m <program>`; each command is its name, its function and its examples.
+
+    A name of two words, as `maintenance add`, is a command of the group that the first one names.
+    """
     application = typer.Typer(
         name=program,
         help=f"{purpose} All settings come from MATINS_… variables; see the README.",
@@ -38,7 +42,17 @@ def command_line(program: str, purpose: str, commands: Iterable[Command]) -> typ
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=_options,
     )
+    groups: dict[str, typer.Typer] = {}
     for name, command, examples in commands:
         epilog = "\n\n".join(("Examples:", *(f"python -m {program} {example}" for example in examples)))
-        application.command(name=name, epilog=epilog)(command)
+        group, _, own = name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = typer.Typer(no_args_is_help=True, help=_purpose(command))
+            application.add_typer(groups[group], name=group)
+        (groups[group] if group else application).command(name=own, epilog=epilog)(command)
     return application
+
+
+def _purpose(command: Callable[..., Any]) -> str:
+    """Say what a group is for: the first line of what its module is about."""
+    return (getmodule(command).__doc__ or "").partition("\n")[0]

@@ -1,6 +1,7 @@
 """What a person reads: tables, instants in UTC and in a chosen zone, and the progress of long work.
 
-On a terminal rich draws; elsewhere the same is plain text, a line for each row, for a log or for `grep`.
+On a terminal rich draws, row below row where a table is too wide for it; elsewhere the same is plain text, a line
+for each row, for a log or for `grep`.
 """
 
 import sys
@@ -16,12 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from shared import clock
+from shared.durations import show_seconds
 from shared.masking import plain
 from shared.zones import UTC_NAME, find_zone
 
+__all__ = ["Advance", "Times", "print_line", "print_table", "progress", "show_seconds", "show_value"]
+
 QUIET_SECONDS = 10.0
 LONGEST_CELL = 200
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_GAP = 3  # columns of the terminal between two of a table
 _STYLES = {
     "succeeded": "green",
     "ok": "green",
@@ -66,22 +70,6 @@ class Times:
         return f"{written} ({local.strftime(form)})"
 
 
-def show_seconds(seconds: float | None) -> str:
-    """Write a duration for a person: `0.4s`, `42s`, `3m 20s`, `1h 02m`, `2d 3h`; `-` for none."""
-    if seconds is None:
-        return "-"
-    whole = round(abs(seconds))
-    if abs(seconds) < 10:  # noqa: PLR2004 - below ten seconds a tenth is worth reading
-        return f"{seconds:.1f}s"
-    if whole < _MINUTE:
-        return f"{whole}s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE}m {whole % _MINUTE:02}s"
-    if whole < _DAY:
-        return f"{whole // _HOUR}h {whole % _HOUR // _MINUTE:02}m"
-    return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
-
-
 def show_value(value: object) -> str:
     """Write a cell: `-` for nothing, one line, no secrets or control characters."""
     if value is None or value == "":
@@ -103,7 +91,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[obj
     if not cells:
         print_line(f"  {empty}")
     elif console.is_terminal:
-        console.print(_drawn(headings, cells))
+        console.print(_drawn(headings, cells) if _fits(headings, cells, console.width) else _stacked(headings, cells))
     else:
         for line in _aligned([list(headings), *cells]):
             sys.stdout.write(f"  {line}\n")
@@ -111,10 +99,30 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[obj
         print_line()
 
 
+def _fits(headings: Sequence[str], cells: list[list[str]], width: int) -> bool:
+    """Tell whether a drawn table breaks no word: a name that is cut in two cannot be copied into a command."""
+    columns = zip(headings, *cells, strict=True)
+    words = sum(max(len(word) for value in column for word in value.split() or [""]) for column in columns)
+    return words + _GAP * len(headings) <= width
+
+
+def _stacked(headings: Sequence[str], cells: list[list[str]]) -> Table:
+    """Draw each row below the one before, a line for each cell that says something."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in cells:
+        for heading, value in zip(headings, row, strict=True):
+            if value != "-":
+                table.add_row(Text(heading, "bold"), Text(value, _STYLES.get(value, "")))
+        table.add_row()
+    return table
+
+
 def _drawn(headings: Sequence[str], cells: list[list[str]]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=all(" " not in row[number] for row in cells))
     for row in cells:
         table.add_row(*(Text(value, _STYLES.get(value, "")) for value in row))
     return table

@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from shared.errors import MatinsError
+from shared.topology_versions import recorded_versions, version_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+# What the names of our own parts go on with behind a prefix.
+_INSIDE = re.compile(r"\.(?:work|dead|delay|environment)(?:\.|$)")
 _LONGEST_DELAY = 30 * 24 * 3600
 
 # A queue that nobody consumes still counts a delivery each time that a person looks into it, and RabbitMQ 4 drops a
@@ -90,8 +93,22 @@ class Topology:
         return f"{self.prefix}.work"
 
     def work_queue(self, key: str) -> str:
-        """The queue of a key."""
-        return f"{self.prefix}.work.{key}"
+        """The queue of a key, in the version that has this process's arguments."""
+        return f"{self.prefix}.work.{self.routing_key(key)}"
+
+    def routing_key(self, key: str) -> str:
+        """What messages for the queue of a key are published with: the key, and the version of its arguments."""
+        return key + version_of(self._work_arguments())
+
+    def other_versions(self, recorded: Mapping[str, Any] | None) -> dict[str, str]:
+        """Give the recorded work queues of our keys that were made with other arguments, each with its key."""
+        known = recorded_versions(self.prefix, self.queues, recorded)
+        return {name: key for name, key in known.items() if name != self.work_queue(key)}
+
+    @property
+    def queue_names(self) -> list[str]:
+        """Every queue that this process counts on."""
+        return [part.name for part in self._parts_of(Queue)]
 
     def delay_exchange(self, seconds: int) -> str:
         """Where work is published that shall come back after `seconds`; the queue behind it has the same name."""
@@ -203,6 +220,9 @@ class Topology:
                 )
         if self.prefix.startswith("amq."):
             yield f"prefix {self.prefix!r} is reserved by RabbitMQ: names may not begin with 'amq.'"
+        if match := _INSIDE.search(self.prefix):
+            # Whoever may use the queues of that one might read these.
+            yield f"prefix {self.prefix!r} would lie among the parts of the prefix {self.prefix[: match.start()]!r}"
         if not self.delays or len(set(self.delays)) != len(self.delays):
             yield f"delays {self.delays!r} must be at least one number of seconds, each once"
         for delay in self.delays:
@@ -226,8 +246,11 @@ class Topology:
         yield Exchange(self.work_exchange, "direct", {})
         for key in sorted(self.queues):
             name = self.work_queue(key)
-            yield Queue(name, {**_dead_lettering(self.dead_exchange), "x-delivery-limit": self.delivery_limit})
-            yield Binding(self.work_exchange, name, key)
+            yield Queue(name, self._work_arguments())
+            yield Binding(self.work_exchange, name, self.routing_key(key))
+
+    def _work_arguments(self) -> dict[str, str | int]:
+        return {**_dead_lettering(self.dead_exchange), "x-delivery-limit": self.delivery_limit}
 
     def _delay_parts(self) -> Iterator[Part]:
         for seconds in sorted(self.delays):

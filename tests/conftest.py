@@ -1,12 +1,38 @@
 """What every test can ask for: servers of the session, a place of its own on each, and servers to maltreat."""
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 
 import pytest
 
-from examples.servers.find import Broker, running_postgres, running_rabbit, started_postgres, started_rabbit
+from examples.servers.find import (
+    BROKER_VARIABLE,
+    DATABASE_VARIABLE,
+    MANAGEMENT_VARIABLE,
+    Broker,
+    running_postgres,
+    running_rabbit,
+    running_servers,
+    started_postgres,
+    started_rabbit,
+)
 from examples.servers.server import BrokerServer, DatabaseServer
+from tests.support.logins import drop_logins
 from tests.support.servers import create_template, execute, fresh_database, fresh_virtual_host, unique_name
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the session's servers once where several processes run the tests; each finds them in its environment."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        servers = ExitStack()
+        config.add_cleanup(servers.close)
+        found = servers.enter_context(running_servers())
+        os.environ[DATABASE_VARIABLE] = found.database_url
+        os.environ[BROKER_VARIABLE] = found.broker.url
+        if found.broker.management_url is not None:
+            os.environ[MANAGEMENT_VARIABLE] = found.broker.management_url
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +40,7 @@ def administrator_url() -> Iterator[str]:
     """The session's PostgreSQL: an administrator's address. Never stop or reconfigure this server."""
     with running_postgres() as url:
         yield url
+        asyncio.run(drop_logins(url))
 
 
 @pytest.fixture(scope="session")

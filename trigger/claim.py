@@ -7,27 +7,42 @@ of one job were active at once. What is read behind it cannot change before the 
 from datetime import datetime, timedelta
 from typing import Any
 
+from schemas.audit import ActorKind
 from schemas.occurrence import Identity
-from shared.calls import Window
 from shared.job import Job
-from shared.postgres import Row, Session, database_now
+from shared.postgres import Row, Session, database_now, transaction
 from shared.sql_files import statement
-from shared.telemetry import claim_span, metrics
-from trigger.catch_up import CaughtUp, Due, catch_up
+from shared.telemetry import metrics
+from trigger.attempting import CALLED, delay_elsewhere, due_jobs
+from trigger.catch_up import Due
 from trigger.claim_outcome import (
     Claim,
     Claimant,
     ClaimOutcome,
+    Fired,
     FireOutcome,
+    Foreign,
     Held,
     NotDue,
     Nothing,
+    OnHold,
     Overlapped,
+    Paused,
+    Pruned,
     Stale,
     Won,
 )
-from trigger.overlap import Decided, without_overlap
-from trigger.plan import ENSURE_PARTITION, LOCK_JOB
+from trigger.decide import (
+    DUE_AT_ONCE,
+    active_of,
+    decide,
+    end_previous,
+    let_wait,
+    settle,
+    take,
+)
+from trigger.failures import reason_of_pause
+from trigger.plan import LOCK_JOB, is_current, prepare_ledger
 
 __all__ = [
     "Claim",
@@ -39,50 +54,48 @@ __all__ = [
     "Stale",
     "Won",
     "claim_due",
-    "claim_of",
     "claim_one",
     "due_jobs",
 ]
 
-DUE_JOBS = statement("trigger", "due_jobs")
 ATTEMPT_DUE = statement("trigger", "attempt_due")
 DUE_OCCURRENCES = statement("trigger", "due_occurrences")
-ACTIVE_OCCURRENCE = statement("trigger", "active_occurrence")
-CLAIM = statement("trigger", "claim")
 OCCURRENCE_HOLDER = statement("trigger", "occurrence_holder")
-COALESCE_OCCURRENCES = statement("trigger", "coalesce_occurrences")
-SETTLE_WITHOUT_CLAIM = statement("trigger", "settle_without_claim")
-
-DUE_AT_ONCE = 10_000
-
-
-async def due_jobs(session: Session, jobs: list[str], instance: str, *, now: datetime | None = None) -> set[str]:
-    """Give the names of the jobs that have something for `claim_due`; takes no lock."""
-    return {row["name"] for row in await session.fetch(DUE_JOBS, jobs, instance, now)}
 
 
 async def claim_due(
     session: Session, job: Job, revision: int, claimant: Claimant, *, now: datetime | None = None
 ) -> ClaimOutcome:
-    """Decide everything that is due for a job and claim at most one occurrence, in one transaction."""
-    async with session.transaction():
+    """Decide everything that is due for a job and claim at most one occurrence, in one transaction.
+
+    Of a job that is called for from outside nothing is claimed, only recorded.
+    """
+    async with transaction(session):
         known: Any = await session.fetchrow(LOCK_JOB, job.name)
-        if known is None or known["revision"] != revision or known["retired_at"] is not None:
+        if not is_current(known, revision):
             return Stale(known and known["revision"])
         present = now or await database_now(session)
         if known["planned_through"] < present:
             return Nothing(more=True)
-        taken = await session.fetch(ATTEMPT_DUE, job.name, claimant.instance, claimant.region, present)
-        rows = await session.fetch(DUE_OCCURRENCES, job.name, present, DUE_AT_ONCE)
-        due = [Due(row["id"], row["scheduled_at"], row["covered_by"]) for row in rows]
-        if due or taken:
+        if known["paused_at"] is not None and known["meanwhile"] == "hold":
+            return Nothing()
+        paused = await reason_of_pause(session, known, claimant.instance, present)
+        delay = delay_elsewhere(job, claimant.region)
+        attempted = await _attempt(session, job, claimant, delay, present)
+        if attempted:
             metrics.claim_attempts.add(1, job=job.name)
+        taken = [row for row in attempted if row["state"] != "expected"]
+        rows = await _due_rows(session, job, present)
+        rows = [row for row in rows if row["due_at"] <= present - delay]
+        beyond = [_due(row) for row in rows if row["beyond_retention"]]
+        await settle(session, beyond, "missed", "older than what is retained", claimant)
+        due = [_due(row) for row in rows if not row["beyond_retention"]]
         if not due:
-            return _held(taken[0]) if taken else Nothing()
-        if known["paused_at"] is not None:
-            await _settle(session, due, "skipped", "paused", claimant)
+            return _held(taken[0]) if taken else Nothing(more=len(beyond) == DUE_AT_ONCE)
+        if paused is not None:
+            await settle(session, due, "skipped", "paused", claimant, paused)
             return Nothing(more=len(due) == DUE_AT_ONCE)
-        return await _decide(session, job, revision, claimant, due, present)
+        return await decide(session, job, revision, claimant, due, rows[0]["last_claimed_at"], present=present, now=now)
 
 
 async def claim_one(
@@ -91,142 +104,129 @@ async def claim_one(
     claimant: Claimant,
     *,
     fired_by: str,
+    actor_kind: ActorKind = "operator",
     reason: str | None = None,
     now: datetime | None = None,
 ) -> FireOutcome:
     """Claim a named occurrence, by hand or for an outside scheduler: the same claim as the schedule's.
 
-    Whoever comes second is told who holds it. While another occurrence of the job runs, nothing is claimed.
+    `actor_kind` says what `fired_by` names: a person, or a caller from outside. Whoever comes second is told who holds
+    it. While another occurrence of the job runs, the job's `overlap` decides;
+    while the job is paused, nothing is claimed.
     """
-    async with session.transaction():
+    fired = Fired(fired_by, reason, actor_kind)
+    async with transaction(session):
         known: Any = await session.fetchrow(LOCK_JOB, identity.job)
-        if known is None:
-            return NotDue(known=False)
-        if known["retired_at"] is not None:
-            return Stale(None)
-        holder = await _holder(session, identity, now)
-        if not isinstance(holder, NotDue) and holder.state == "expected":
-            active = await session.fetchrow(ACTIVE_OCCURRENCE, identity.job)
-            if active is not None:
-                return Overlapped(_identity_of(identity.job, active))
-            await session.execute(ENSURE_PARTITION, identity.scheduled_at)
-        finish_within = timedelta(seconds=known["definition"]["decisions"]["finish_within"])
-        claim = await _claim(
-            session, identity, known["revision"], claimant, finish_within, fired_by=fired_by, reason=reason, now=now
-        )
-        return Won(claim) if claim else await _holder(session, identity, now)
+        if (refused := _refused(known)) is not None:
+            return refused
+        row = await _row(session, identity, now)
+        holder = _holder(identity, row)
+        if isinstance(holder, Pruned | OnHold | NotDue):
+            # What isn't due is not even attempted: it may be due by then, and nobody has looked for a neighbour.
+            return holder
+        definition = known["definition"]
+        if holder.state == "expected":
+            if (paused := await _paused(session, known, claimant, now)) is not None:
+                return paused
+            overlapped = await _overlapped(session, identity, row, definition, claimant, fired)
+            if overlapped is not None:
+                return overlapped
+            await prepare_ledger(session, identity.scheduled_at)
+        within = timedelta(seconds=definition["decisions"]["finish_within"])
+        claim = await take(session, identity, known["revision"], claimant, within, fired=fired, now=now)
+        return Won(claim) if claim else _holder(identity, await _row(session, identity, now))
 
 
-async def _decide(
-    session: Session, job: Job, revision: int, claimant: Claimant, due: list[Due], now: datetime
-) -> ClaimOutcome:
-    caught_up = catch_up(due, job.decisions, now)
-    if len(due) == DUE_AT_ONCE and (caught_up.missed or caught_up.late or caught_up.covered):
-        # More are due than were read: what runs is decided when the last of them is known.
-        await _record(session, Decided(CaughtUp(covered=caught_up.covered, missed=caught_up.missed)), None, claimant)
-        await _settle(session, caught_up.late, "skipped", "catch_up", claimant)
-        return Nothing(more=True)
-    active = await session.fetchrow(ACTIVE_OCCURRENCE, job.name) if caught_up.run else None
-    decided = without_overlap(caught_up, job.decisions.overlap, active=active is not None)
-    in_the_way = _identity_of(job.name, active) if active else None
-    run = decided.caught_up.run
-    claim = None
-    if run is not None:
-        identity = Identity(job.name, run.scheduled_at)
-        claim = await _claim(session, identity, revision, claimant, job.decisions.finish_within, now=now)
-    await _record(session, decided, in_the_way, claimant)
-    if claim is not None:
-        return Won(claim)
-    return Overlapped(in_the_way) if in_the_way else Nothing()
+def _refused(known: Any) -> NotDue | Stale | Foreign | None:
+    """Say why nothing of a job can be claimed, by its locked row; None where something can."""
+    if known is None:
+        return NotDue(known=False)
+    if known["retired_at"] is not None:
+        return Stale(None)
+    return Foreign() if known["definition"]["coordination"] == "elsewhere" else None
 
 
-async def _record(session: Session, decided: Decided, in_the_way: str | None, claimant: Claimant) -> None:
-    """Write what becomes of the instants that are not claimed."""
-    caught_up = decided.caught_up
-    into = [(one.id, one.covered_by) for one in caught_up.covered]
-    into += [(one.id, caught_up.run.id) for one in caught_up.coalesced if caught_up.run]
-    if into:
-        ids, targets = [one for one, _ in into], [target for _, target in into]
-        await session.execute(COALESCE_OCCURRENCES, ids, targets, claimant.instance)
-    await _settle(session, caught_up.missed, "missed", "not claimed within catch_up_within", claimant)
-    await _settle(session, caught_up.late, "skipped", "catch_up", claimant)
-    await _settle(session, decided.overlapping, "skipped", "overlap", claimant, in_the_way)
+async def _attempt(session: Session, job: Job, claimant: Claimant, delay: timedelta, now: datetime) -> list[Row]:
+    """Record the attempt on each due instant that is this trigger's to attempt; give those that are new to it."""
+    if job.coordination in CALLED:
+        return []
+    also_taken = job.coordination == "claim"
+    attempted: list[Row] = await session.fetch(
+        ATTEMPT_DUE, job.name, claimant.instance, claimant.region, delay, also_taken, now
+    )
+    return attempted
 
 
-async def _settle(
-    session: Session,
-    due: list[Due] | tuple[Due, ...],
-    state: str,
-    reason: str,
-    claimant: Claimant,
-    because_of: str | None = None,
-) -> None:
-    if due:
-        ids = [one.id for one in due]
-        await session.execute(SETTLE_WITHOUT_CLAIM, ids, state, reason, claimant.instance, because_of)
+async def _paused(session: Session, known: Any, claimant: Claimant, now: datetime | None) -> Paused | None:
+    present = now or await database_now(session)
+    reason = await reason_of_pause(session, known, claimant.instance, present)
+    return None if reason is None else Paused(known["paused_at"] or present, reason)
 
 
-async def _claim(
+async def _overlapped(
     session: Session,
     identity: Identity,
-    revision: int,
+    row: Any,
+    definition: dict[str, Any],
     claimant: Claimant,
-    finish_within: timedelta,
-    *,
-    fired_by: str | None = None,
-    reason: str | None = None,
-    now: datetime | None = None,
-) -> Claim | None:
-    with claim_span(identity.job, str(identity), region=claimant.region) as span:
-        row = await session.fetchrow(
-            CLAIM,
-            identity.job,
-            identity.scheduled_at,
-            identity.variant,
-            claimant.instance,
-            claimant.region,
-            revision,
-            claimant.lease,
-            finish_within,
-            span.context,
-            fired_by,
-            reason,
-            now,
-        )
-        span.set(outcome="lost" if row is None else "won")
-    if row is None:
+    fired: Fired,
+) -> Overlapped | None:
+    """Do what `overlap` asks for where an occurrence is in the way; None when nothing is, or it may be.
+
+    Only what the schedule will start by itself can wait, and it ends nothing that was due later than itself.
+    """
+    overlap = definition["decisions"]["overlap"]
+    if overlap == "allow":
         return None
-    metrics.claim_wins.add(1, job=identity.job)
-    metrics.lag.record((row["claimed_at"] - row["scheduled_at"]).total_seconds(), job=identity.job)
-    return claim_of(row)
+    active = await active_of(session, identity.job, timedelta(seconds=definition["decisions"]["start_within"]))
+    if not active:
+        return None
+    in_the_way = active[0]
+    is_scheduled = identity.variant == "" and row["origin"] == "schedule"
+    if overlap == "skip" or not is_scheduled:
+        return Overlapped(in_the_way.identity)
+    waits = definition["coordination"] not in CALLED
+    if overlap == "queue_one":
+        return Overlapped(in_the_way.identity, waits=waits)
+    if any(one.scheduled_at > identity.scheduled_at for one in active):
+        return Overlapped(in_the_way.identity)
+    if waits:
+        await let_wait(session, [row["id"]], in_the_way, claimant)
+    live = [one for one in active if one.is_scheduled and not one.is_ending]
+    ended = await end_previous(session, live, identity, claimant, fired=fired)
+    return Overlapped(in_the_way.identity, waits=waits, ended=ended)
 
 
-def claim_of(row: Row) -> Claim:
-    """Read a claim from the row that the claim and the takeover give."""
-    return Claim(
-        row["id"],
-        Identity(row["job"], row["scheduled_at"], row["variant"]),
-        Window(row["window_since"], row["window_until"]),
-        row["generation"],
-        row["epoch"],
-        row["cursor"],
-        row["accounts_read"],
-        row["fan_out_attempts"],
-        row["claimed_at"],
-        row["trace_context"],
-    )
+async def _due_rows(session: Session, job: Job, present: datetime) -> list[Row]:
+    """Read what is due: in passes while the oldest are to be recorded as missed, and then all of it.
+
+    What runs may be the last of them, so it is decided when that is known.
+    """
+    rows: list[Row] = await session.fetch(DUE_OCCURRENCES, job.name, present, DUE_AT_ONCE)
+    if len(rows) < DUE_AT_ONCE or present - rows[0]["due_at"] > job.decisions.catch_up_within:
+        return rows
+    return await session.fetch(DUE_OCCURRENCES, job.name, present, None)
 
 
-async def _holder(session: Session, identity: Identity, now: datetime | None) -> Held | NotDue:
-    row = await session.fetchrow(OCCURRENCE_HOLDER, identity.job, identity.scheduled_at, identity.variant, now)
-    if row is None or not row["due"]:
-        return NotDue(known=row is not None)
+async def _row(session: Session, identity: Identity, now: datetime | None) -> Row | None:
+    return await session.fetchrow(OCCURRENCE_HOLDER, identity.job, identity.scheduled_at, identity.variant, now)
+
+
+def _holder(identity: Identity, row: Row | None) -> Held | NotDue | Pruned | OnHold:
+    # What another definition took back is on the plan no more.
+    known = row is not None and (row["state"], row["reason"]) != ("skipped", "superseded")
+    if row is None or not known or not row["due"]:
+        return NotDue(known=known)
+    if row["state"] == "expected" and row["pruned_before"] is not None:
+        return Pruned(row["pruned_before"])
+    if row["state"] == "expected" and row["held"] is not None:
+        return OnHold(row["held"])
     return Held(identity.scheduled_at, row["state"], row["claimed_by"], row["claimed_at"], row["reason"])
+
+
+def _due(row: Row) -> Due:
+    return Due(row["id"], row["scheduled_at"], row["due_at"], row["covered_by"], row["waited_until"])
 
 
 def _held(row: Row) -> Held:
     return Held(row["scheduled_at"], row["state"], row["claimed_by"], row["claimed_at"])
-
-
-def _identity_of(job: str, row: Row) -> str:
-    return str(Identity(job, row["scheduled_at"], row["variant"]))

@@ -35,11 +35,13 @@ def status_command(
     zone: Zone = "UTC",
     as_json: AsJson = False,
 ) -> None:
-    """Show on one screen whether all is well: jobs, what runs, live processes, queues.
+    """Show on one screen whether all is well: jobs, what runs, live processes, queues, open alerts.
 
     Exit code 0: all is well. 1, not well: an occurrence of the last days failed, is partial or was missed, and no
-    re-run has mended it; one is late, or not finished in time; no trigger or no worker is live; a queue is missing.
-    2: cannot tell, since the database or the broker cannot be asked, and nothing else is known to be wrong.
+    re-run has mended it, nor has anybody acknowledged its alert; an alert is open that nobody has acknowledged or
+    silenced, and that is of no planned maintenance; one is late, or not finished in time; no trigger or no worker is
+    live; a queue is missing; no live worker may run what each runs for itself. 2: cannot tell, since the database or
+    the broker cannot be asked, and nothing else is known to be wrong.
     """
     with told(PROGRAM):
         times = Times(zone)
@@ -54,7 +56,8 @@ def status_command(
         except (DatabaseError, DriverError, DatabaseUnavailable, OSError) as error:
             end(PROGRAM, f"cannot tell: {error}", REFUSED)
         if as_json:
-            names = ("jobs", "running", "instances", "queues", "unmended", "problems", "unseen")
+            seen = ("jobs", "running", "instances", "queues", "unmended", "alerts", "maintenance")
+            names = (*seen, "problems", "unseen")
             print_json({"well": status.well, **{name: getattr(status, name) for name in names}})
         else:
             print_status(status, times)
@@ -102,7 +105,7 @@ def show_command(
     zone: Zone = "UTC",
     as_json: AsJson = False,
 ) -> None:
-    """Show one occurrence: progress, counts, errors with examples, durations, generations, attempts and events."""
+    """Show one occurrence: progress, counts, errors with examples, durations, generations, alerts, attempts, events."""
     with told(PROGRAM):
         times = Times(zone)
         identity = read_identity(occurrence)

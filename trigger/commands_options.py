@@ -23,3 +23,34 @@ Reconciled: TypeAlias = Annotated[
 NewKey: TypeAlias = Annotated[
     bool, typer.Option("--new-key", help="New idempotency keys: a provider takes the accounts for new.")
 ]
+AdHoc: TypeAlias = Annotated[
+    bool, typer.Option("--ad-hoc", help="Run once beside the schedule, as an occurrence of its own.")
+]
+WindowSince: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="INSTANT",
+        help="With --ad-hoc: its window begins here; by default at the last scheduled instant that was claimed.",
+    ),
+]
+WindowUntil: TypeAlias = Annotated[
+    str | None, typer.Option("--until", metavar="INSTANT", help="With --ad-hoc: its window ends here; by default now.")
+]
+At: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--at", metavar="INSTANT", help="A planned instant; `due`: the latest that is due, within start_within."
+    ),
+]
+Deduplicate: TypeAlias = Annotated[
+    bool, typer.Option("--deduplicate", help="0 too when it was claimed before: for schedulers that call again.")
+]
+Until: TypeAlias = Annotated[str | None, typer.Option("--until", metavar="INSTANT", help="It ends then, by itself.")]
+Lasting: TypeAlias = Annotated[
+    str | None, typer.Option("--for", metavar="TIME", help="Instead of --until: how long, as 30m, 8h or 2d.")
+]
+Alerts: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="ALERT...", help="A number, as `alerts` lists it, or KIND:SUBJECT, as failed:OCCURRENCE."),
+]

@@ -5,30 +5,41 @@ from datetime import datetime
 from typing import Any
 
 from shared.terminal_tables import Times, print_line, print_table, show_seconds
+from trigger.commands_print_alerts import print_alerts
 from trigger.status import Status
+from trigger.status_alerts import MOST_TOLD, seen_to
 
 _ERRORS = ("class", "state", "accounts", "examples", "message")
 
 
 def print_status(status: Status, times: Times) -> None:
     """Print the screen; what isn't well stands last, where a terminal shows it."""
-    headings = ("job", "last", "state", "accounts", "not succeeded", "took", "next")
+    headings = ("job", "last", "state", "accounts", "not succeeded", "took", "next", "by")
     print_table(
         "Jobs", headings, [_job(one, times) for one in status.jobs], empty="no trigger has registered a job yet"
     )
-    headings = ("occurrence", "state", "done", "accounts", "unsuccessful", "since", "finish by")
-    print_table("Running", headings, [_running(one, times) for one in status.running])
-    headings = ("process", "id", "host", "version", "region", "since", "seen")
-    print_table("Live processes", headings, [_instance(one, times) for one in status.instances])
+    stopped = [f"{job['job']} is {job['standing']}" for job in status.jobs if job["standing"]]
+    for one in stopped:
+        print_line(one, "yellow")
+    if stopped:
+        print_line("")
+    running = ("occurrence", "state", "done", "accounts", "unsuccessful", "since", "finish by")
+    print_table("Running", running, [_running(one, times) for one in status.running])
+    processes = ("process", "id", "host", "version", "region", "since", "seen")
+    print_table("Live processes", processes, [_instance(one, times) for one in status.instances])
     if status.queues is not None:
         rows = [(one["queue"], one["messages"], one["consumers"]) for one in status.queues]
         print_table("Queues", ("queue", "waiting", "consumers"), rows)
+    print_alerts(status.alerts[:MOST_TOLD], times, title="Open alerts")
+    for planned in status.maintenance:
+        of, until = planned["job"] or "all jobs", times.show(planned["until"])
+        print_line(f"maintenance of {of} until {until}: {planned['reason']}", "yellow")
     for one in status.unseen:
         print_line(f"cannot tell: {one}", "yellow")
     for problem in status.problems:
         print_line(f"not well: {problem}", "red")
     if status.well:
-        print_line("all is well", "green")
+        print_line(f"all is well{seen_to(status.alerts)}", "green")
 
 
 def print_occurrence(shown: dict[str, Any], times: Times) -> None:
@@ -45,6 +56,8 @@ def print_occurrence(shown: dict[str, Any], times: Times) -> None:
         print_table("Errors" if report else "Errors so far", _ERRORS, [_error(one) for one in classes])
     if shown["generations"]:
         _print_generations(shown["generations"], times)
+    if shown["alerts"]:
+        print_alerts(shown["alerts"], times, title="Open alerts")
     rows = [
         ("won" if one["won"] else "", one["instance"][:8], one["host"], one["region"], times.show(one["attempted_at"]))
         for one in shown["attempts"]
@@ -95,26 +108,40 @@ def print_accounts(accounts: dict[str, Any], times: Times) -> None:
 def _facts(shown: dict[str, Any], times: Times) -> Iterator[tuple[str, object]]:
     """Give what is worth a line, in the order of an occurrence's life."""
     window = shown["window"]
+    yield "origin", shown["origin"].replace("_", "-")
     yield "window", f"{times.show(window['since'])} to {times.show(window['until'])}"
-    for name in ("reason", "coalesced_into"):
+    if shown["due_at"] != shown["scheduled_at"]:
+        yield "due", f"{times.show(shown['due_at'])}, put off by the job's jitter"
+    for name in ("reason", "coalesced_into", "waits_for"):
         if shown[name]:
             yield name.replace("_", " "), shown[name]
     if shown["claimed_at"]:
         holder = shown["claimed_on"] or "a command line"
         yield "claimed", f"{times.show(shown['claimed_at'])} by {shown['claimed_by']} on {holder}"
     if shown["fired_by"]:
-        yield "fired", f"by {shown['fired_by']}: {shown['fire_reason']}"
+        run = f", as run {shown['run_id']}" if shown["run_id"] else ""
+        yield "fired", f"by {shown['fired_by']}: {shown['fire_reason']}{run}"
     yield "generation", shown["generation"]
     if shown["ending"]:
         yield "ending", f"{shown['ending']}: {shown['ending_reason']}"
     if shown["fan_out_error"]:
-        yield "accounts' source", f"failed {shown['fan_out_attempts']} times: {shown['fan_out_error']}"
-    if shown["closed_at"]:
-        yield "closed", f"{times.show(shown['closed_at'])}, after {show_seconds(shown['seconds'])}"
+        failures = f"{shown['fan_out_attempts']} times" if shown["fan_out_attempts"] else "before it could be read"
+        yield "accounts' source", f"failed {failures}: {shown['fan_out_error']}"
+    yield from _closed(shown, times)
     if shown["progress"]:
         yield from _progress(shown, times)
     if shown["report"]:
         yield from _report(shown["report"])
+
+
+def _closed(shown: dict[str, Any], times: Times) -> Iterator[tuple[str, object]]:
+    if shown["closed_at"]:
+        yield "closed", f"{times.show(shown['closed_at'])}, after {show_seconds(shown['seconds'])}"
+    if shown["pruned_before"]:
+        yield (
+            "accounts",
+            f"pruned, with all that was due before {times.show(shown['pruned_before'])}; the report is kept",
+        )
 
 
 def _progress(shown: dict[str, Any], times: Times) -> Iterator[tuple[str, object]]:
@@ -176,7 +203,14 @@ def _job(one: dict[str, Any], times: Times) -> tuple[object, ...]:
         last.get("unsuccessful"),
         show_seconds(took),
         following,
+        _attempted_by(one),
     )
+
+
+def _attempted_by(job: dict[str, Any]) -> str:
+    """Say who attempts: the way, and the leader with its epoch."""
+    leader = job["leader"]
+    return f"leader {leader['instance'][:8]}, epoch {leader['epoch']}" if leader else str(job["coordination"])
 
 
 def _running(one: dict[str, Any], times: Times) -> tuple[object, ...]:

@@ -11,12 +11,16 @@ import orjson
 
 from shared import clock, logs
 from shared.broker import BrokerUnavailable, declare_topology
+from shared.broker_retire import rebind
+from shared.job import Job
 from shared.migrate import Migration, enter_environment, migrate, migration_script
 from shared.postgres import DatabaseUnavailable, InvalidSchema, Session, UndefinedTable, connect, is_transient
 from shared.settings import Settings
 from shared.sql_files import statement
 from shared.start import LONGEST_WAIT, Prepared
-from shared.topology import Topology
+from shared.topology import Binding, Topology
+from trigger.database_roles import Plan, plan_for, prepare_roles, rights_script, roles_script
+from trigger.database_roles import Prepared as PreparedRoles
 
 RECORDED_TOPOLOGY = statement("trigger", "recorded_topology")
 RECORD_TOPOLOGY = statement("trigger", "record_topology")
@@ -40,6 +44,15 @@ async def migrate_database(settings: Settings) -> list[Migration]:
     return applied
 
 
+async def follow_roles(settings: Settings, jobs: Mapping[str, Job]) -> PreparedRoles:
+    """Make the database's roles, and the rights that they have, as far as this login may."""
+    session = await _connect(settings)
+    try:
+        return await prepare_roles(session, plan_for(settings.database_roles, jobs))
+    finally:
+        await session.close()
+
+
 async def migrate_broker(settings: Settings, topology: Topology, *, record: bool) -> None:
     """Make the broker's parts and, with `record`, write them down in the database.
 
@@ -57,6 +70,8 @@ async def migrate_broker(settings: Settings, topology: Topology, *, record: bool
             # One after the other, so that the record holds what every one of several migrates has made.
             recorded = await session.fetchval(RECORDED_TOPOLOGY)
             await declare_topology(url, topology, timeout=seconds)
+            if led_elsewhere := elsewhere(recorded, topology):
+                await rebind(url, add=(), remove=led_elsewhere, timeout=seconds)
             await session.execute(RECORD_TOPOLOGY, merged(recorded, topology))
     finally:
         await session.close()
@@ -68,6 +83,7 @@ async def migrate_patiently(prepared: Prepared) -> None:
     while True:
         try:
             await migrate_database(prepared.settings)
+            roles = await follow_roles(prepared.settings, prepared.loaded.jobs)
             await migrate_broker(prepared.settings, prepared.topology, record=True)
         except Exception as error:
             passes = isinstance(error, DatabaseUnavailable | BrokerUnavailable) or is_transient(error)
@@ -75,6 +91,8 @@ async def migrate_patiently(prepared: Prepared) -> None:
                 raise
             _log.warning("waiting for the servers to migrate", reason=str(error))
         else:
+            for text in roles.asked:
+                _log.warning("an administrator of the database must run", statement=text)
             return
         await clock.sleep(PAUSE_SECONDS)
 
@@ -86,15 +104,26 @@ def merged(recorded: Mapping[str, Any] | None, topology: Topology) -> dict[str, 
         return record
     for name in ("exchanges", "queues"):
         record[name] = {**recorded.get(name, {}), **record[name]}
-    record["bindings"] += [one for one in recorded.get("bindings", []) if one not in record["bindings"]]
+    left = [[one.exchange, one.queue, one.routing_key] for one in elsewhere(recorded, topology)]
+    record["bindings"] += [one for one in recorded.get("bindings", []) if one not in [*record["bindings"], *left]]
     return record
 
 
-def sql_script(environment: str, topology: Topology) -> str:
-    """Give everything that an administrator applies to an empty database by hand."""
+def elsewhere(recorded: Mapping[str, Any] | None, topology: Topology) -> list[Binding]:
+    """Give the recorded bindings that lead our keys to other queues: ours were retired, and are made again now."""
+    mine = {topology.routing_key(key): topology.work_queue(key) for key in topology.queues}
+    return [
+        Binding(exchange, queue, key)
+        for exchange, queue, key in (recorded or {}).get("bindings", [])
+        if exchange == topology.work_exchange and key in mine and queue != mine[key]
+    ]
+
+
+def sql_script(environment: str, topology: Topology, plan: Plan) -> str:
+    """Give everything that an administrator applies to an empty database by hand, as the one who is to own it."""
     record = orjson.dumps(topology.as_record()).decode().replace("'", "''")
     return (
-        f"{migration_script()}\n"
+        f"{roles_script(plan)}\n{migration_script()}\n{rights_script(plan)}\n"
         "-- The environment, and what the broker was prepared with (`migrate --definitions`).\n"
         f"insert into matins.environment (name, topology) values ('{environment}', '{record}')\n"
         "on conflict (singleton) do update set topology = excluded.topology where environment.name = excluded.name;\n"

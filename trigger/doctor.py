@@ -16,6 +16,7 @@ from trigger.doctor_broker import check_broker
 from trigger.doctor_database import Looked, check_database
 from trigger.doctor_finding import Finding, fail, ok, warn
 from trigger.doctor_fleet import check_fleet
+from trigger.doctor_queues import check_old_queues
 
 NEEDED = ("environment", "jobs", "database_url", "broker_url")
 
@@ -44,7 +45,7 @@ async def examine(sources: Mapping[str, str] | None = None) -> AsyncIterator[Fin
         yield finding
     looked = Looked()
     if _set(settings, "database_url"):
-        async for finding in check_database(settings, declared.topology, looked):
+        async for finding in check_database(settings, declared.topology, declared.jobs, looked):
             yield finding
     async for finding in _broker(settings, declared, looked):
         yield finding
@@ -57,6 +58,9 @@ async def _broker(settings: Settings, declared: _Declared, looked: Looked) -> As
         live_workers = any(one["kind"] == "worker" for one in looked.instances)
         async for finding in check_broker(settings, declared.topology, live_workers=live_workers):
             yield finding
+        if declared.topology is not None:
+            async for finding in check_old_queues(settings, declared.topology, looked.topology):
+                yield finding
 
 
 def _set(settings: Settings, name: str) -> bool:
@@ -77,7 +81,7 @@ def _jobs(settings: Settings) -> tuple[_Declared, list[Finding]]:
     loaded = load_jobs(settings.jobs)
     findings = [fail("jobs", str(fault), "correct the declaration, and deploy again") for fault in loaded.faults]
     for job in loaded.jobs.values():
-        findings += [warn("jobs", f"{job.name}: {doubt}", "decide") for doubt in job.schedule.warnings()]
+        findings += [warn("jobs", f"{job.name}: {doubt.why}", doubt.instead) for doubt in job.schedule.warnings()]
     if not findings:
         findings = [ok("jobs", ", ".join(sorted(loaded.jobs)) or "none declared")]
     topology = None

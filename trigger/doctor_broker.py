@@ -3,17 +3,9 @@
 With the management interface it also compares arguments, which a look over AMQP cannot show.
 """
 
-import base64
 import re
-import urllib.parse
-import urllib.request
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from functools import partial
-from typing import Any
-
-import anyio.to_thread
-import orjson
 
 from shared.broker import BrokerUnavailable, TopologyError, WrongEnvironment, check_topology
 from shared.broker_inspection import BrokerFacts, inspect_broker
@@ -21,6 +13,8 @@ from shared.settings import Settings
 from shared.terminal import given
 from shared.topology import Topology
 from trigger.doctor_finding import Finding, fail, ok, warn
+from trigger.doctor_rights import check_listed_rights, check_own_rights
+from trigger.management import fetch, virtual_host_of
 
 OLDEST_RABBIT = (3, 10)
 LONGEST_LOOK = timedelta(seconds=5)
@@ -35,9 +29,13 @@ async def check_broker(settings: Settings, topology: Topology | None, *, live_wo
     dead = [topology.accounted_queue, topology.parked_queue] if topology else []
     try:
         facts = await inspect_broker(url, [*works, *dead], timeout=seconds)
-        yield _version(facts)
+        yield _version(facts, encrypted=url.startswith("amqps:"))
         if topology is not None:
-            yield await _topology(url, topology, seconds)
+            looked = await _topology(url, topology, seconds)
+            yield looked
+            if looked.level == "ok":
+                # Of a part that is missing, the question would be whether it can be made.
+                yield await check_own_rights(settings, url, topology, seconds)
             for name in (*works, topology.accounted_queue):
                 yield _consumers(facts, name, live_workers=live_workers)
             yield _parked(facts, topology.parked_queue)
@@ -45,11 +43,12 @@ async def check_broker(settings: Settings, topology: Topology | None, *, live_wo
         yield fail("broker", str(error), "start it, or correct MATINS_BROKER_URL")
         return
     if management := given(settings, "management_url"):
-        yield await _arguments(management, url, topology)
+        async for finding in _managed(settings, management, url, topology):
+            yield finding
 
 
-def _version(facts: BrokerFacts) -> Finding:
-    told = f"{facts.product} {facts.version}"
+def _version(facts: BrokerFacts, *, encrypted: bool) -> Finding:
+    told = f"{facts.product} {facts.version}, {'over TLS' if encrypted else 'not encrypted'}"
     match = _VERSION.match(facts.version)
     if facts.product != "RabbitMQ" or match is None or (int(match[1]), int(match[2])) < OLDEST_RABBIT:
         return fail("broker", told, "use RabbitMQ 3.10 or later, or 4.x")
@@ -58,11 +57,13 @@ def _version(facts: BrokerFacts) -> Finding:
 
 async def _topology(url: str, topology: Topology, seconds: float) -> Finding:
     try:
-        await check_topology(url, topology, timeout=seconds)
+        unseen = await check_topology(url, topology, timeout=seconds)
     except WrongEnvironment as error:
         return fail("topology", str(error), "correct MATINS_ENVIRONMENT, MATINS_PREFIX or the address")
     except TopologyError as error:
         return fail("topology", str(error), MIGRATE)
+    if unseen:
+        return ok("topology", f"all that this user may look at is there; {len(unseen)} parts it may not look at")
     return ok("topology", "every exchange and queue is there")
 
 
@@ -87,16 +88,33 @@ def _parked(facts: BrokerFacts, name: str) -> Finding:
     return ok("dead letters", told)
 
 
+async def _managed(settings: Settings, management: str, url: str, topology: Topology | None) -> AsyncIterator[Finding]:
+    """Give what only the management interface tells; that it tells nothing is no fault of the deployment."""
+    try:
+        yield await _arguments(management, url, topology)
+        if topology is not None:
+            yield await _parts(management, url, topology)
+            async for finding in check_listed_rights(settings, management, url, topology):
+                yield finding
+    except (OSError, ValueError) as error:
+        yield warn("management", f"{type(error).__name__}: no answer", "correct MATINS_MANAGEMENT_URL, or leave it out")
+
+
+async def _parts(management: str, url: str, topology: Topology) -> Finding:
+    """See that every part is there, those too that the user of the broker's address may not look at."""
+    found = {
+        one["name"] for kind in ("exchanges", "queues") for one in await fetch(management, kind, virtual_host_of(url))
+    }
+    record = topology.as_record()
+    missing = sorted({*record["exchanges"], *record["queues"]} - found)
+    if missing:
+        return fail("parts", f"missing on the broker: {', '.join(missing)}", MIGRATE)
+    return ok("parts", "every exchange and queue is listed")
+
+
 async def _arguments(management: str, url: str, topology: Topology | None) -> Finding:
     """Compare the queues' arguments with what is needed, as the management interface tells them."""
-    virtual_host = urllib.parse.unquote(urllib.parse.urlsplit(url).path[1:]) or "/"
-    path = f"/api/queues/{urllib.parse.quote(virtual_host, safe='')}"
-    try:
-        queues: Any = await anyio.to_thread.run_sync(partial(_fetch, management, path))
-    except (OSError, ValueError) as error:
-        return warn(
-            "management", f"{type(error).__name__}: no answer", "correct MATINS_MANAGEMENT_URL, or leave it out"
-        )
+    queues = await fetch(management, "queues", virtual_host_of(url))
     found = {one["name"]: one.get("arguments", {}) for one in queues}
     needed = topology.as_record()["queues"] if topology else {}
     wrong = [
@@ -111,15 +129,3 @@ async def _arguments(management: str, url: str, topology: Topology | None) -> Fi
             "arguments", "; ".join(wrong), "go back to these arguments, or drain and delete the queue and migrate"
         )
     return ok("arguments", f"{len(found.keys() & needed.keys())} queues have the arguments that are needed")
-
-
-def _fetch(management: str, path: str) -> Any:
-    address = urllib.parse.urlsplit(management)
-    port = f":{address.port}" if address.port else ""
-    user = f"{urllib.parse.unquote(address.username or '')}:{urllib.parse.unquote(address.password or '')}"
-    request = urllib.request.Request(  # noqa: S310 - the setting allows http and https only
-        f"{address.scheme}://{address.hostname}{port}{path}",
-        headers={"Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"},
-    )
-    with urllib.request.urlopen(request, timeout=LONGEST_LOOK.total_seconds()) as answer:  # noqa: S310 - the same address
-        return orjson.loads(answer.read())

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from shared.masking import mask
+
 Level = Literal["ok", "warn", "fail"]
 
 
@@ -18,14 +20,14 @@ class Finding:
 
 def ok(check: str, found: str) -> Finding:
     """Say that it is well."""
-    return Finding(check, "ok", found)
+    return Finding(check, "ok", mask(found))
 
 
 def warn(check: str, found: str, advice: str) -> Finding:
     """Say what will hurt some day."""
-    return Finding(check, "warn", found, advice)
+    return Finding(check, "warn", mask(found), advice)
 
 
 def fail(check: str, found: str, advice: str) -> Finding:
     """Say what does not work."""
-    return Finding(check, "fail", found, advice)
+    return Finding(check, "fail", mask(found), advice)

@@ -17,11 +17,12 @@ from shared.closing import close_and_tell
 from shared.job import Job
 from shared.logs import logger
 from shared.postgres import Database, DatabaseError, DriverError, Session, is_transient
+from shared.role_names import NO_OTHER_NAMES, RoleNames
 from shared.sql_files import statement
 from shared.telemetry import Span, fan_out_span, metrics, takeover_span
 from trigger.account_id import checked
-from trigger.claim import claim_of
 from trigger.claim_outcome import Claim, Claimant
+from trigger.decide import claim_of
 from trigger.page_query import FaultySource
 from trigger.pages import PAGE_SECONDS, Page, Pager, open_pager
 from trigger.source_faults import cancel_requests, described, forgive_cancelling, is_ours
@@ -31,6 +32,7 @@ RENEW_CLAIM = statement("trigger", "renew_claim")
 RELEASE_CLAIM = statement("trigger", "release_claim")
 MOVE_CURSOR = statement("trigger", "move_cursor")
 WRITE_PAGE = statement("trigger", "write_page")
+KNOW_ACCOUNTS = statement("trigger", "know_accounts")
 SEAL = statement("trigger", "seal")
 FAIL_FAN_OUT = statement("trigger", "fail_fan_out")
 
@@ -58,13 +60,14 @@ class _SourceFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """What a fan-out works with; `stopping` is asked between pages, `written` called after each."""
+    """What a fan-out works with; `stopping` is asked between pages, `written` called after each; `names` of roles."""
 
     database: Database
     job: Job
     claimant: Claimant
     stopping: Callable[[], bool] = lambda: False
     written: Callable[[], None] = lambda: None
+    names: RoleNames = NO_OTHER_NAMES
     now: datetime | None = None
 
 
@@ -88,9 +91,11 @@ async def take_over(
     return None
 
 
-async def release(session: Session, claim: Claim, *, now: datetime | None = None) -> None:
-    """Let another trigger go on at once."""
-    await session.execute(RELEASE_CLAIM, claim.id, claim.epoch, now)
+async def release(
+    session: Session, claim: Claim, *, pause: timedelta = timedelta(0), now: datetime | None = None
+) -> None:
+    """Let another trigger go on after a pause; by default at once."""
+    await session.execute(RELEASE_CLAIM, claim.id, claim.epoch, pause, now)
 
 
 async def resume(session: Session, claim: Claim, claimant: Claimant, *, now: datetime | None = None) -> bool:
@@ -101,7 +106,8 @@ async def resume(session: Session, claim: Claim, claimant: Claimant, *, now: dat
 async def fan_out(work: FanOut, claim: Claim) -> FanOutEnd:
     """Read and write pages from the claim's cursor on, until the occurrence is sealed or something is in the way.
 
-    Raises the database's passing errors; the lease then lets another go on, which counts as a failed attempt.
+    Raises the database's passing errors; the lease then lets another go on, which counts as a failed attempt unless
+    the claim is given back.
     """
     name = str(claim.identity)
     with fan_out_span(work.job.name, name, parent=claim.trace_context, epoch=claim.epoch) as span:
@@ -125,7 +131,7 @@ async def fan_out(work: FanOut, claim: Claim) -> FanOutEnd:
 
 async def _write_pages(work: FanOut, claim: Claim, span: Span) -> FanOutEnd:
     pages = 0
-    async with open_pager(work.database, work.job, claim) as pager:
+    async with open_pager(work.database, work.job, claim, work.names) as pager:
         while not work.stopping():
             page = await _read(work, pager, claim)
             if page is None:
@@ -164,6 +170,8 @@ async def write_page(work: FanOut, claim: Claim, page: Page) -> Claim | None:
             [problem for _, problem in entries],
             work.now,
         )
+        if work.job.decisions.overlap_by == "account":
+            await session.execute(KNOW_ACCOUNTS, work.job.name, [one for one, problem in entries if problem is None])
     return replace(claim, cursor=page.cursor, accounts_read=moved["accounts_read"])
 
 

@@ -2,20 +2,25 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import anyio
 from anyio.abc import TaskGroup
 
+from shared import clock
 from shared.job import Job
 from shared.logs import logger
 from shared.masking import text_of
-from shared.postgres import Database, is_transient
+from shared.postgres import Database, is_servers_trouble, is_transient
+from shared.role_names import NO_OTHER_NAMES, RoleNames
 from shared.stopping import Stopping
 from trigger.claim_outcome import Claim, Claimant
 from trigger.fan_out import FanOut, fan_out, release, resume, take_over
 from trigger.source_faults import forgive_cancelling, is_cancelled
 
 RELEASE_SECONDS = 2.0
+PAUSE = timedelta(seconds=2)
+TROUBLE_SECONDS = 10.0
 _log = logger(__name__)
 
 
@@ -32,9 +37,17 @@ class FanOuts:
     slots: int
     written: Callable[[str], None]
     stopping: Stopping
+    names: RoleNames = NO_OTHER_NAMES
     waiting: list[Claim] = field(default_factory=list)
     offered: list[Claim] = field(default_factory=list)
     running: int = 0
+    trouble: tuple[float, str] | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Say why the server let no page be written in the last seconds; another process may go on meanwhile."""
+        noted, reason = self.trouble or (0.0, None)
+        return reason if clock.monotonic() < noted + TROUBLE_SECONDS else None
 
     def accept(self, claim: Claim) -> None:
         """Take a claim, to be worked on by the next `start_pass`."""
@@ -55,9 +68,11 @@ class FanOuts:
             async with self.database.session() as session:
                 await release(session, self.waiting[0])
             self.offered.append(self.waiting.pop(0))
+        # What runs elsewhere has no accounts, whoever has claimed it.
+        ours = [name for name, job in self.jobs.items() if job.has_messages]
         while self.running < self.slots and not self.stopping.requested:
             async with self.database.session() as session:
-                taken = await take_over(session, list(self.jobs), self.claimant)
+                taken = await take_over(session, ours, self.claimant)
             if taken is None:
                 return
             _log.info("taken over", job=taken.identity.job, occurrence=str(taken.identity), epoch=taken.epoch)
@@ -76,6 +91,7 @@ class FanOuts:
             self.claimant,
             stopping=lambda: self.stopping.requested,
             written=lambda: self.written(name),
+            names=self.names,
         )
         try:
             end = await fan_out(work, claim)
@@ -94,7 +110,21 @@ class FanOuts:
             if not is_transient(error):
                 raise
             _log.warning("fan-out interrupted", job=name, occurrence=str(claim.identity), reason=text_of(error))
+            if is_servers_trouble(error):
+                self.trouble = clock.monotonic(), f"{claim.identity}: {type(error).__name__}: {text_of(error)}"
+                await self._give_back(claim)
         else:
             _log.info("fan-out ended", job=name, occurrence=str(claim.identity), outcome=end.value)
         finally:
             self.running -= 1
+
+    async def _give_back(self, claim: Claim) -> None:
+        """Let the fan-out be gone on with after a pause: no source is to blame, however long the server is unwell."""
+        try:
+            with anyio.move_on_after(RELEASE_SECONDS):
+                async with self.database.session() as session:
+                    await release(session, claim, pause=PAUSE)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            _log.warning("claim not given back", job=claim.identity.job, reason=text_of(error))

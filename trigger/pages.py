@@ -15,9 +15,12 @@ from typing import Any, Protocol
 import anyio
 
 from shared.accounts import AccountAt, GeneratedAccounts, SourceCall, SqlAccounts
-from shared.job import Job
+from shared.job import EachWorker, Job
+from shared.job_roles import source_role
 from shared.logs import logger
-from shared.postgres import Database, Session
+from shared.postgres import Database, Session, transaction
+from shared.role_names import NO_OTHER_NAMES, RoleNames
+from shared.runs_elsewhere import NotHere
 from trigger.claim_outcome import Claim
 from trigger.page_query import FaultySource, PageQuery, compose, substituted
 from trigger.source_faults import described, is_ours
@@ -46,11 +49,14 @@ class Pager(Protocol):
 
 
 @asynccontextmanager
-async def open_pager(database: Database, job: Job, claim: Claim) -> AsyncIterator[Pager]:
+async def open_pager(
+    database: Database, job: Job, claim: Claim, names: RoleNames = NO_OTHER_NAMES
+) -> AsyncIterator[Pager]:
     """Have the job's source open meanwhile. Raises FaultySource."""
     match job.accounts:
         case SqlAccounts() as source:
-            yield SqlPager(database, source, source.role or job.handler.role, claim)
+            role = source_role(job)
+            yield SqlPager(database, source, role and names.of(role), claim)
         case GeneratedAccounts() as source:
             call = SourceCall(claim.identity, claim.window, claim.cursor)
             generator = _opened(source.generator, call)
@@ -58,6 +64,12 @@ async def open_pager(database: Database, job: Job, claim: Claim) -> AsyncIterato
                 yield GeneratedPager(generator, source.page_size)
             finally:
                 await _close(generator, job.name)
+        case EachWorker():
+            problem = f"{job.name} is run by every worker for itself: it has no accounts to read"
+            raise FaultySource(problem)
+        case NotHere():
+            problem = f"{job.name} runs elsewhere: it has no accounts to read"
+            raise FaultySource(problem)
 
 
 async def _close(generator: AsyncIterator[AccountAt], job: str) -> None:
@@ -88,7 +100,7 @@ class SqlPager:
 
     async def read(self, cursor: str | None) -> Page:
         """Give the page behind a token."""
-        async with self._database.session() as session, session.transaction(readonly=True):
+        async with self._database.session() as session, transaction(session, readonly=True):
             if self._role is not None:
                 await session.execute("select set_config('role', $1, true)", self._role)
             query = self._query or await self._prepared(session)
@@ -103,6 +115,7 @@ class SqlPager:
             else:
                 after = _key(cursor, query)
                 rows = await session.fetch(query.following, *window, limit, *after, timeout=PAGE_SECONDS)
+            await self._refuse_another_role(session)
         if not rows:
             return Page(nameless, cursor, last=True)
         token = json.dumps([rows[-1][name] for name in query.key], ensure_ascii=False)
@@ -122,6 +135,11 @@ class SqlPager:
         if "cursor" in columns:
             cursor_type = await session.fetchval("select format_type($1::oid, -1)", columns["cursor"].oid)
         return compose(text, parameters, cursor_type)
+
+    async def _refuse_another_role(self, session: Session) -> None:
+        """Refuse what was read once a query has given itself another role: a mistake, for SQL could also hide it."""
+        if self._role is not None and await session.fetchval("select current_setting('role')") != self._role:
+            raise FaultySource(f"the query of accounts has left its role {self._role}: it must not set it")
 
     async def _refuse_equal_accounts(self, session: Session, query: PageQuery) -> None:
         """Refuse a collation in which two accounts can be equal: the second would be lost at the end of a page."""

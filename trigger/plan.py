@@ -6,13 +6,14 @@ Planning goes on from where it stopped, never from now: five days down leave fiv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 from shared.job import Job
-from shared.postgres import Session, database_now
-from shared.schedule import Cron
+from shared.postgres import Session, database_now, transaction
+from shared.schedule_protocol import Schedule
 from shared.sql_files import statement
+from shared.timing import Occasion, Timing
 from shared.zones import tzdata_version
 
 LOCK_JOB = statement("trigger", "lock_job")
@@ -37,61 +38,102 @@ class PlanPass:
 
 
 async def short_plans(session: Session, jobs: Sequence[Job], *, now: datetime | None = None) -> set[str]:
-    """Give the names of the jobs whose plan reaches less far than it must; takes no lock."""
+    """Give the names of the jobs whose plan reaches less far than it must, or is not there at all; takes no lock."""
     rows = await session.fetch(PLANNED_THROUGH, [job.name for job in jobs], now)
     schedules = {job.name: job.schedule for job in jobs}
-    return {row["name"] for row in rows if _is_short(schedules[row["name"]], row["planned_through"], row["now"])}
+    long = {row["name"] for row in rows if not _is_short(schedules[row["name"]], row["planned_through"], row["now"])}
+    # A failover or a restore may have lost a job's row; whoever plans it then finds that it must be registered anew.
+    return schedules.keys() - long
 
 
 async def plan_ahead(
-    session: Session, job: Job, revision: int, *, batch: int = BATCH, now: datetime | None = None
+    session: Session,
+    job: Job,
+    revision: int,
+    *,
+    batch: int = BATCH,
+    now: datetime | None = None,
+    by: str | None = None,
 ) -> PlanPass:
-    """Write up to `batch` instants of the next 48 hours, and at least the next one, under the job row's lock."""
-    async with session.transaction():
+    """Write up to `batch` instants of the next 48 hours, and at least the next one, under the job row's lock.
+
+    Of a job that every worker runs for itself no row is written ahead: only the ledger is prepared. `by` is the
+    instance that plans.
+    """
+    async with transaction(session):
         known: Any = await session.fetchrow(LOCK_JOB, job.name)
-        if known is None or known["revision"] != revision or known["retired_at"] is not None:
+        if not is_current(known, revision):
             return PlanPass(stale=True)
         present = now or await database_now(session)
         planned_through = known["planned_through"]
         if not _is_short(job.schedule, planned_through, present):
             return PlanPass()
-        target = max(present + PLAN_AHEAD, job.schedule.next_after(present))
-        instants = list(islice(job.schedule.instants(planned_through, target), batch))
-        reached = instants[-1] if len(instants) == batch else target
-        written = await _plan(session, job.name, job.schedule, revision, instants, present)
+        target = plan_target(job.schedule, present)
+        if job.coordination == "every":
+            await prepare_ledger(session, present, present + PLAN_AHEAD, target)
+            await session.execute(ADVANCE_PLAN, job.name, target)
+            return PlanPass()
+        occasions = list(islice(Timing.of(job).occasions(planned_through, target), batch))
+        reached = occasions[-1].scheduled_at if len(occasions) == batch else target
+        written = await insert_occasions(session, job.name, revision, occasions, present, by=by)
         await session.execute(ADVANCE_PLAN, job.name, reached)
         return PlanPass(written, more=reached < target)
 
 
 async def plan_through(
-    session: Session, job: str, schedule: Cron, revision: int, planned_through: datetime, until: datetime
+    session: Session,
+    timing: Timing,
+    revision: int,
+    planned_through: datetime,
+    until: datetime,
+    *,
+    by: str | None = None,
 ) -> None:
     """Write every instant after `planned_through`, up to `until`; the caller holds the job row's lock."""
-    instants = schedule.instants(planned_through, until)
-    while batch := list(islice(instants, BATCH)):
-        await _plan(session, job, schedule, revision, batch, until)
-    await session.execute(ADVANCE_PLAN, job, until)
+    occasions = timing.occasions(planned_through, until)
+    while batch := list(islice(occasions, BATCH)):
+        await insert_occasions(session, timing.job, revision, batch, until, by=by)
+    await session.execute(ADVANCE_PLAN, timing.job, until)
 
 
-async def insert_instants(
-    session: Session, job: str, revision: int, windows: Sequence[tuple[datetime, datetime]], now: datetime
-) -> int:
-    """Write instants, each given as the window that it covers, and the ledger's partitions for their months."""
-    for month in {instant.replace(day=1, hour=0, minute=0, second=0) for _, instant in windows}:
+async def prepare_ledger(session: Session, *instants: datetime) -> None:
+    """Make the ledger's partitions for the months of some instants."""
+    for month in {instant.replace(day=1, hour=0, minute=0, second=0, microsecond=0) for instant in instants}:
         await session.execute(ENSURE_PARTITION, month)
-    since, instants = [window[0] for window in windows], [window[1] for window in windows]
-    written = await session.fetchval(PLAN_OCCURRENCES, job, revision, instants, since, tzdata_version(), now)
+
+
+async def insert_occasions(
+    session: Session, job: str, revision: int, occasions: Sequence[Occasion], now: datetime, *, by: str | None = None
+) -> int:
+    """Write instants, also those that are left out, and the ledger's partitions for their months; give how many."""
+    if not occasions:
+        return 0
+    instants = [one.scheduled_at for one in occasions]
+    await prepare_ledger(session, *instants)
+    written = await session.fetchval(
+        PLAN_OCCURRENCES,
+        job,
+        revision,
+        instants,
+        [one.since for one in occasions],
+        [one.due_at for one in occasions],
+        [bool(one.left_out) for one in occasions],
+        tzdata_version(),
+        now,
+        by,
+    )
     return int(written)
 
 
-async def _plan(
-    session: Session, job: str, schedule: Cron, revision: int, instants: Sequence[datetime], now: datetime
-) -> int:
-    if not instants:
-        return 0
-    before = schedule.previous_before(instants[0]) or instants[0]
-    return await insert_instants(session, job, revision, [*pairwise([before, *instants])], now)
+def is_current(known: Any, revision: int) -> bool:
+    """Tell whether `revision` plans and claims, by its job's locked row; None where there is no such job."""
+    return known is not None and known["revision"] == revision and known["retired_at"] is None
 
 
-def _is_short(schedule: Cron, planned_through: datetime, now: datetime) -> bool:
-    return planned_through < now + PLAN_AT_LEAST or planned_through < schedule.next_after(now)
+def plan_target(schedule: Schedule, now: datetime) -> datetime:
+    """Give how far to plan: all of the next 48 hours and a bit, and at least the next instant if there is one."""
+    return max(now + PLAN_AHEAD, schedule.next_after(now) or now)
+
+
+def _is_short(schedule: Schedule, planned_through: datetime, now: datetime) -> bool:
+    return planned_through < now + PLAN_AT_LEAST or planned_through < (schedule.next_after(now) or now)

@@ -1,51 +1,69 @@
-"""What a schedule will do, as rows for a person, with each clock change explained: pure."""
+"""What a job's schedule will do, as rows for a person, with each clock change explained: pure."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from itertools import islice, pairwise
+from datetime import UTC, datetime, timedelta
 
-from shared.schedule import ClockChange, Cron
+from shared.timing import Occasion, Timing
+from trigger.preview_clocks import clock_notes, left_out_by_clocks
+
+# Each row costs a look at every other job.
+COLLISIONS_AT_MOST = 2000
+_SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewRow:
-    """One due instant, or wall times that a clock change leaves out.
+    """One scheduled instant, or wall times that a clock change leaves out.
 
-    `scheduled_at` is the instant in UTC, such as `2026-08-25T02:00:00Z`, or None if nothing runs; `local` is what the
-    zone's clocks show, ISO with the offset; `note` is empty unless clocks change.
+    `scheduled_at` is the instant in UTC, such as `2026-08-25T02:00:00Z`, or None where clocks leave nothing; `due_at`
+    is when it runs, later by the job's jitter, or None if it does not; `local` is what the zone's clocks show, ISO with
+    the offset; `note` says what is out of the ordinary, or is empty.
     """
 
     scheduled_at: str | None
+    due_at: str | None
     local: str
     note: str = ""
 
 
-def preview(schedule: Cron, after: datetime, until: datetime, count: int) -> list[PreviewRow]:
+def preview(
+    timing: Timing, after: datetime, until: datetime, count: int, others: Sequence[Timing] = ()
+) -> list[PreviewRow]:
     """Give the first `count` due instants after `after`, up to `until`, in order; both are aware.
 
-    Wall times that the policy `skip` leaves out stand between them as one row for each clock change, uncounted.
+    Instants that a calendar leaves out, and wall times that the policy `skip` does, stand between them, uncounted. Of
+    `others`, those jobs are named that have an instant at the same time, in the first 2,000 rows.
 
     Raises:
         ValueError: one of the two instants has no zone.
     """
     if count < 1:
         return []
-    due = list(islice(schedule.instants(after, until), count))
+    occasions = list(_first(timing.occasions(after, until), count))
+    due = [one.scheduled_at for one in occasions if not one.left_out]
     last = due[-1] if len(due) == count else until
-    changes = _changes(schedule, schedule.wall_times(after, last))
-    notes = {instant: _offset_note(schedule, earlier, instant) for earlier, instant in pairwise(due)}
-    rows: list[tuple[datetime, PreviewRow]] = []
-    for change, walls in changes.items():
-        if not change.is_forward:
-            notes |= _fold_notes(schedule, change, walls)
-        elif schedule.gap != "skip":
-            notes |= _gap_notes(schedule, change, walls)
-        elif after < change.instant <= last:
-            rows.append((change.instant, _skipped(schedule, change, walls)))
-    rows += [(instant, _row(schedule, instant, notes.get(instant, ""))) for instant in due]
+    notes = clock_notes(timing.schedule, due, after, last)
+    rows = [
+        (gap.change.instant, PreviewRow(None, None, gap.local, gap.note))
+        for gap in left_out_by_clocks(timing.schedule, after, last)
+    ]
+    for place, one in enumerate(occasions):
+        told = [f"left out: {one.left_out}"] if one.left_out else []
+        told += [note] if (note := notes.get(one.scheduled_at, "")) else []
+        if not one.left_out and place < COLLISIONS_AT_MOST:
+            told += _collisions(one.scheduled_at, others)
+        rows.append((one.scheduled_at, _row(timing, one, "; ".join(told))))
     return [row for _, row in sorted(rows, key=lambda placed: placed[0])]
+
+
+def shared_by_all(rows: Sequence[PreviewRow], others: Sequence[Timing]) -> list[str]:
+    """Name those of `others` that have every due instant of the first 2,000 rows; none where fewer than two are due."""
+    due = [datetime.fromisoformat(str(row.scheduled_at)) for row in rows[:COLLISIONS_AT_MOST] if row.due_at]
+    if len(due) < 2:  # noqa: PLR2004 - what happens once is no rule
+        return []
+    return [one.job for one in others if all(_has(one, instant) for instant in due)]
 
 
 def rows_as_json(rows: Sequence[PreviewRow]) -> str:
@@ -53,62 +71,28 @@ def rows_as_json(rows: Sequence[PreviewRow]) -> str:
     return json.dumps([asdict(row) for row in rows], indent=2)
 
 
-def _changes(schedule: Cron, walls: Iterable[datetime]) -> dict[ClockChange, list[datetime]]:
-    """Gather the wall times that are missing or double, by the clock change that makes them so."""
-    changes: dict[ClockChange, list[datetime]] = {}
-    for wall in walls:
-        change = schedule.change_at(wall)
-        if change is not None:
-            changes.setdefault(change, []).append(wall)
-    return changes
+def _first(occasions: Iterator[Occasion], count: int) -> Iterator[Occasion]:
+    """Give occasions up to the one that is the `count`th to be due."""
+    for one in occasions:
+        yield one
+        count -= not one.left_out
+        if count == 0:
+            return
 
 
-def _row(schedule: Cron, instant: datetime, note: str) -> PreviewRow:
-    scheduled_at = instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return PreviewRow(scheduled_at, schedule.local(instant).isoformat(), note)
+def _collisions(instant: datetime, others: Sequence[Timing]) -> list[str]:
+    names = [one.job for one in others if _has(one, instant)]
+    return [f"the same instant as {', '.join(names)}"] if names else []
 
 
-def _skipped(schedule: Cron, change: ClockChange, walls: list[datetime]) -> PreviewRow:
-    note = f"clocks go forward: {_missing(walls, schedule.local(change.instant))}, left out (gap=skip)"
-    return PreviewRow(None, walls[0].isoformat(), note)
+def _has(one: Timing, instant: datetime) -> bool:
+    return any(one.schedule.instants(instant - _SECOND, instant))
 
 
-def _gap_notes(schedule: Cron, change: ClockChange, walls: list[datetime]) -> dict[datetime, str]:
-    if schedule.gap == "next_valid":
-        moved = {change.instant: walls}
-    else:
-        moved = {wall.replace(tzinfo=UTC) - change.before: [wall] for wall in walls}
-    notes: dict[datetime, str] = {}
-    for instant, missing in moved.items():
-        local = schedule.local(instant)
-        notes[instant] = f"clocks go forward: {_missing(missing, local)}, moved to {local:%H:%M} (gap={schedule.gap})"
-    return notes
+def _row(timing: Timing, one: Occasion, note: str) -> PreviewRow:
+    due_at = None if one.left_out else _written(one.due_at)
+    return PreviewRow(_written(one.scheduled_at), due_at, timing.schedule.local(one.scheduled_at).isoformat(), note)
 
 
-def _fold_notes(schedule: Cron, change: ClockChange, walls: list[datetime]) -> dict[datetime, str]:
-    notes: dict[datetime, str] = {}
-    for wall in walls:
-        for name, offset in (("first", change.before), ("second", change.after)):
-            run = f"{name} of two runs" if schedule.fold == "both" else f"runs the {name} time only"
-            note = f"clocks go back: {wall:%H:%M} happens twice, {run} (fold={schedule.fold})"
-            notes[wall.replace(tzinfo=UTC) - offset] = note
-    return notes
-
-
-def _offset_note(schedule: Cron, earlier: datetime, instant: datetime) -> str:
-    offset, offset_before = schedule.local(instant).utcoffset(), schedule.local(earlier).utcoffset()
-    if offset is None or offset_before is None or offset == offset_before:
-        return ""
-    direction = "forward" if offset > offset_before else "back"
-    return f"clocks went {direction} by {abs(offset - offset_before)} since the run before"
-
-
-def _missing(walls: list[datetime], local: datetime) -> str:
-    if len(walls) == 1:
-        return f"{_clock(walls[0], local)} does not exist"
-    return f"{len(walls)} due times from {_clock(walls[0], local)} to {_clock(walls[-1], local)} do not exist"
-
-
-def _clock(wall: datetime, near: datetime) -> str:
-    """Write a wall time, with its date only if that is not the date of `near`."""
-    return wall.strftime("%H:%M" if wall.date() == near.date() else "%Y-%m-%d %H:%M")
+def _written(instant: datetime) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

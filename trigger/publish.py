@@ -6,14 +6,14 @@ broker has confirmed without a gap, so a crash repeats messages and never leaves
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from schemas.message import MESSAGE_KIND, encode
+from schemas.message import encode, kind_of
 from schemas.occurrence import Identity
 from shared.broker import Outgoing, PublishFailed
-from shared.fleet import take_lease
+from shared.fleet import Spoken, take_lease
 from shared.job import Job
 from shared.logs import logger
 from shared.postgres import Database
@@ -26,6 +26,7 @@ PUBLISHABLE_OCCURRENCES = statement("trigger", "publishable_occurrences")
 IN_FLIGHT = statement("trigger", "in_flight")
 AGAIN_ROWS = statement("trigger", "again_rows")
 FIRST_ROWS = statement("trigger", "first_rows")
+WAITING_ACCOUNTS = statement("trigger", "waiting_accounts")
 MOVE_WATERMARK = statement("trigger", "move_watermark")
 GIVE_BACK_LEASE = statement("trigger", "give_back_lease")
 
@@ -40,8 +41,9 @@ Group: TypeAlias = tuple[LedgerRow, ...]
 class Publishing:
     """What a job's publisher works with.
 
-    `exchange` is the work exchange; `holder` the instance that holds the lease for `lease`; `bound` the accounts that
-    may be in flight; `grace` how long after `not_before` a retry's own message is waited for.
+    `exchange` is the work exchange, and `routing_key` leads to the job's queue (by default its plain key); `holder` the
+    instance that holds the lease for `lease`; `bound` the accounts that may be in flight; `grace` how long after
+    `not_before` a retry's own message is waited for; `spoken` which version of messages every live worker reads.
     """
 
     database: Database
@@ -53,6 +55,8 @@ class Publishing:
     bound: int
     grace: timedelta = timedelta(seconds=5)
     now: datetime | None = None
+    routing_key: str = ""
+    spoken: Spoken = field(default_factory=Spoken)
 
 
 @dataclass(slots=True)
@@ -89,20 +93,26 @@ async def publish_pass(work: Publishing) -> Published:
     if done.room < min(work.job.handler.chunk_size, work.bound):
         done.held_back = True
         return done
+    fresh = True
     for publish in (_publish_again, _publish_first):
         for occurrence in occurrences:
             if done.room <= 0 or done.failed:
                 continue
             # A page may have waited for a slow broker for longer than the lease.
-            async with work.database.session() as session:
-                if not await take_lease(session, lease, work.holder, work.lease, now=work.now):
-                    return done
+            if not (fresh or await _holds(work, lease)):
+                return done
+            fresh = False
             await publish(work, occurrence, done)
     done.held_back = done.room <= 0
     if done.failed:
         async with work.database.session() as session:
             await session.execute(GIVE_BACK_LEASE, lease, work.holder, work.now)
     return done
+
+
+async def _holds(work: Publishing, lease: str) -> bool:
+    async with work.database.session() as session:
+        return await take_lease(session, lease, work.holder, work.lease, now=work.now)
 
 
 async def _publish_again(work: Publishing, occurrence: Any, done: Published) -> None:
@@ -128,7 +138,7 @@ async def _publish_again(work: Publishing, occurrence: Any, done: Published) -> 
 async def _publish_first(work: Publishing, occurrence: Any, done: Published) -> None:
     """Publish one page behind the watermark, and move it over what was confirmed without a gap."""
     watermark = occurrence["through"]
-    if watermark >= occurrence["accounts_read"]:
+    if watermark >= occurrence["accounts_read"] or await _waits(work, occurrence):
         return
     chunk = work.job.handler.chunk_size
     limit = min(done.room, max(ROWS_AT_ONCE // chunk, 1) * chunk)
@@ -154,6 +164,15 @@ async def _publish_first(work: Publishing, occurrence: Any, done: Published) -> 
     _count(done, len(found), confirmed, full=len(found) == limit)
 
 
+async def _waits(work: Publishing, occurrence: Any) -> bool:
+    """Tell whether as many accounts as may be in flight wait for the occurrences before: more would only wait too."""
+    if work.job.decisions.overlap_by != "account":
+        return False
+    async with work.database.session() as session:
+        key = (occurrence["id"], occurrence["scheduled_at"])
+        return bool(await session.fetchval(WAITING_ACCOUNTS, *key, occurrence["through"], work.bound) >= work.bound)
+
+
 def _count(done: Published, found: int, confirmed: int, *, full: bool) -> None:
     done.accounts += confirmed
     done.failed += found - confirmed
@@ -170,7 +189,7 @@ async def _send(
     parent = occurrence["trace_context"]
     with publish_span(job.name, destination, messages=len(groups), parent=parent, occurrence=identity) as span:
         headers = {"traceparent": span.context} if span.context else {}
-        outgoing = []
+        outgoing, version = [], work.spoken.oldest
         for group in groups:
             message = work_message(
                 group,
@@ -180,10 +199,9 @@ async def _send(
                 epoch=occurrence["epoch"],
                 published_at=published_at,
             )
-            body = encode(message)
-            outgoing.append(
-                Outgoing(work.exchange, job.queue, body, str(uuid.uuid4()), identity, MESSAGE_KIND, headers)
-            )
+            key, message_id = work.routing_key or job.queue, str(uuid.uuid4())
+            body = encode(message, version)
+            outgoing.append(Outgoing(work.exchange, key, body, message_id, identity, kind_of(version), headers))
         outcomes = await work.send(outgoing)
         failures = [failure for failure in outcomes if failure is not None]
         if failures:

@@ -10,10 +10,16 @@ from shared.postgres import Row, Session, connect
 from shared.settings import Settings
 from shared.sql_files import statement
 from shared.terminal import Refused
+from shared.version import VERSION
 
 KNOWN_JOBS = statement("trigger", "known_jobs")
 NEAREST_INSTANTS = statement("trigger", "nearest_instants")
 FIND_OCCURRENCE = statement("trigger", "find_occurrence")
+
+# The share of a name that must be alike before it is offered for another.
+NEAR = 0.6
+MOST_NEAR = 3
+MOST_NAMED = 5
 
 
 @asynccontextmanager
@@ -24,7 +30,7 @@ async def reach(settings: Settings) -> AsyncIterator[Session]:
     """
     session = await connect(
         settings.secret("database_url"),
-        name="matins command",
+        name=f"matins command {VERSION}",
         timeout=settings.database_timeout,
         statement_cache_size=settings.statement_cache_size,
     )
@@ -58,9 +64,16 @@ async def known_jobs(session: Session) -> list[str]:
 
 
 def unknown_job(name: str, known: list[str]) -> str:
-    """Say that there is no such job, and which names are near."""
-    near = difflib.get_close_matches(name, known, 3, 0.4) or known[:5]
-    return f"there is no job {name[:80]!r}" + (f"; did you mean {' or '.join(near)}?" if near else "; no job is known")
+    """Say that there is no such job, and which names are near; if none is, which there are."""
+    near = difflib.get_close_matches(name, known, MOST_NEAR, NEAR)
+    if near:
+        told = f"did you mean {' or '.join(near)}?"
+    elif known:
+        more = len(known) - MOST_NAMED
+        told = f"known are {', '.join(known[:MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
+    else:
+        told = "no job is known"
+    return f"there is no job {name[:80]!r}; {told}"
 
 
 async def require_occurrence(session: Session, identity: Identity) -> Row:

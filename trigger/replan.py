@@ -5,11 +5,11 @@ counts. A pair is the same night's work. Pure.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shared.schedule import Cron
+from shared.schedule_protocol import Schedule
 
 _SECOND = timedelta(seconds=1)
 
@@ -39,12 +39,18 @@ class Replanned:
     superseded: tuple[datetime, ...]
 
 
-def replan(old: Sequence[Planned], new: Sequence[datetime], now: datetime, until: datetime) -> Replanned:
+def replan(
+    old: Sequence[Planned],
+    new: Sequence[datetime],
+    now: datetime,
+    until: datetime,
+    left_out: Collection[datetime] = (),
+) -> Replanned:
     """Compare the two; `new` reaches from around the last old instant to one behind `until`, and is decided up to it.
 
     A new instant whose old partner was claimed is refused. An old one that is expected stays if it is also a new one,
     or if its new partner lies in the past, where it was never due; otherwise it is superseded, also when it is due but
-    not claimed yet and its new partner is still to come.
+    not claimed yet and its new partner is still to come, or when it is `left_out` by the new calendar.
     """
     partners = mutually_nearest([one.scheduled_at for one in old], new)
     taken = {partners.get(one.scheduled_at) for one in old if one.claimed}
@@ -53,7 +59,7 @@ def replan(old: Sequence[Planned], new: Sequence[datetime], now: datetime, until
     return Replanned(
         expected=tuple(instant for instant in wanted if instant not in taken),
         refused=tuple(instant for instant in wanted if instant in taken),
-        superseded=tuple(one for one in waiting if not _stays(one, partners.get(one), now, until)),
+        superseded=tuple(one for one in waiting if one in left_out or not _stays(one, partners.get(one), now, until)),
     )
 
 
@@ -82,7 +88,7 @@ def nearest(instant: datetime, among: Sequence[datetime]) -> datetime | None:
     return min(around, key=lambda one: (abs(one - instant), one), default=None)
 
 
-def compared_instants(schedule: Cron, old: Sequence[Planned], now: datetime, until: datetime) -> list[datetime]:
+def compared_instants(schedule: Schedule, old: Sequence[Planned], now: datetime, until: datetime) -> list[datetime]:
     """Give the new schedule's instants that `replan` needs: those to decide, and the neighbours of what lies before."""
     around = {schedule.previous_before(now + _SECOND), schedule.next_after(until)}
     if old and old[0].scheduled_at <= now:
@@ -92,10 +98,12 @@ def compared_instants(schedule: Cron, old: Sequence[Planned], now: datetime, unt
     return sorted(instant for instant in around if instant is not None)
 
 
-def beyond_plan(schedule: Cron, planned_through: datetime, first: datetime) -> list[Planned]:
+def beyond_plan(schedule: Schedule, planned_through: datetime, first: datetime | None) -> list[Planned]:
     """Give the old schedule's instants around the first new one that lie beyond what was planned.
 
     They claim nothing, but a new instant that is nearer to one of them is not the last claimed one's partner.
     """
+    if first is None:
+        return []
     around = (schedule.previous_before(first + _SECOND), schedule.next_after(first))
     return [Planned(instant) for instant in around if instant is not None and instant > planned_through]

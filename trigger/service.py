@@ -6,34 +6,47 @@ it has ended, which gives back its leases, and the connections close.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
 from shared import clock
 from shared.broker import Publisher
-from shared.fleet import beat_instance, register_instance, stop_instance
+from shared.fleet import Spoken, register_instance, release_leases, stop_instance
 from shared.health import Health
 from shared.job import Job
-from shared.lifecycle import run_service, start_part
+from shared.lifecycle import End, run_service, start_part
+from shared.limits import BEAT_INTERVAL
 from shared.logs import logger
 from shared.loop import every
+from shared.masking import text_of
+from shared.notify import Notifying
 from shared.postgres import Database, is_transient
-from shared.start import Prepared, wait_for_servers
+from shared.restore import Witness
+from shared.start import Prepared, join_fleet, wait_for_servers
 from shared.stopping import Stopping, Wake
+from shared.watch_pass import Watch
+from trigger.api import Api
 from trigger.claim_outcome import Claimant
 from trigger.fan_outs import FanOuts
+from trigger.observe import INTERVAL as OBSERVE_INTERVAL
+from trigger.observe import Observer
 from trigger.publish import Publishing, publish_pass
+from trigger.seal_audit import SEAL_INTERVAL, seal_pass
+from trigger.source_roles import SourceRoles
+from trigger.surroundings import Surroundings
 from trigger.sweep import Sweeping, stop_silent, sweep_pass, undeclared_jobs
+from trigger.tell_heads import Heads
 from trigger.tick import Tick
 
-BEAT_INTERVAL = timedelta(seconds=5)
 FAN_OUTS_AT_ONCE = 4
 PUBLISH_SECONDS = 5.0
 LEAST_MARGIN = timedelta(seconds=5)
 HELD_BACK_SECONDS = 0.1
 DRAIN_MARGIN_SECONDS = 5.0
+GOODBYE_SECONDS = 3.0
 _log = logger(__name__)
 
 
@@ -48,6 +61,10 @@ class Trigger:
     claimant: Claimant = field(init=False)
     tick: Tick = field(init=False)
     wakes: dict[str, Wake] = field(init=False)
+    witness: Witness = field(init=False)
+    spoken: Spoken = field(default_factory=Spoken)
+    surroundings: Surroundings = field(init=False)
+    source_roles: SourceRoles = field(init=False)
     ready: bool = False
 
     def __post_init__(self) -> None:
@@ -62,7 +79,9 @@ class Trigger:
         )
         self.claimant = Claimant(instance.id, instance.region, settings.claim_lease)
         self.tick = Tick(self.database, jobs, self.claimant)
+        self.surroundings = Surroundings(self.prepared.topology)
         self.wakes = {name: Wake() for name in jobs}
+        self.source_roles = SourceRoles(jobs, settings.database_roles)
 
     async def start(self, group: TaskGroup, stopping: Stopping) -> None:
         """Run until the drain is over."""
@@ -70,20 +89,29 @@ class Trigger:
         self.health.part("start", lambda: None if self.ready else "waiting for the servers")
         self.health.part("jobs", self._faulty_jobs)
         try:
-            await wait_for_servers(self.prepared, self.database, stopping)
-            if not stopping.requested:
-                await self._run(group, stopping)
+            started_at = None
+            with stopping.cutting_off():
+                await wait_for_servers(self.prepared, self.database, stopping)
+                started_at = await join_fleet(self.prepared, self.database, {}, stopping, self.source_roles.look)
+            if started_at is not None:
+                await self._run(group, stopping, started_at)
         finally:
             await self.publisher.close()
             await self.database.close()
 
-    async def _run(self, group: TaskGroup, stopping: Stopping) -> None:
-        async with self.database.session() as session:
-            await register_instance(session, self.prepared.instance, {})
+    async def _run(self, group: TaskGroup, stopping: Stopping, started_at: datetime) -> None:
+        self.witness = Witness(self.prepared.instance.id, started_at)
+        self.database.examine_new(self.witness.examine)
+        self.health.part("hold", lambda: self.witness.held)
+        self.health.part("roles", lambda: self.source_roles.problem)
         self.health.part("publisher", lambda: self.publisher.problem)
         start_part(group, stopping, "publisher", self.publisher.run)
+        api = Api(self.prepared, self.health, self.witness.examine)
         async with anyio.create_task_group() as work:
             self._start_loops(work, stopping)
+            Notifying(self.prepared, self.database).start(work, stopping, self.health)
+            if api.wanted:
+                start_part(work, stopping, "endpoint", lambda: api.serve(stopping))
             self.ready = True
             _log.info("working", jobs=sorted(self.tick.jobs))
             await stopping.wait()
@@ -95,7 +123,10 @@ class Trigger:
     def _start_loops(self, work: TaskGroup, stopping: Stopping) -> None:
         settings = self.prepared.settings
         slots = max(1, min(FAN_OUTS_AT_ONCE, settings.pool_size // 3))
-        fan_outs = FanOuts(self.database, self.tick.jobs, self.claimant, slots, self._written, stopping)
+        fan_outs = FanOuts(
+            self.database, self.tick.jobs, self.claimant, slots, self._written, stopping, settings.database_roles
+        )
+        self.health.part("fan-outs", lambda: fan_outs.problem)
 
         async def tick_pass() -> None:
             if await self.tick.register_pass():
@@ -103,27 +134,27 @@ class Trigger:
             await self.tick.tick_pass(fan_outs.accept)
             await fan_outs.start_pass(work)
 
-        self._start_loop(work, stopping, "tick", settings.tick_interval, tick_pass)
+        self._start_loop(work, stopping, "tick", settings.tick_interval, tick_pass, afterwards=self._resign)
         self._start_loop(work, stopping, "beat", BEAT_INTERVAL, self.beat_pass)
+        seal = partial(seal_pass, self.database, self.prepared.instance.id)
+        self._start_loop(work, stopping, "seal audit", SEAL_INTERVAL, seal)
+        heads = Heads(self.prepared, self.database)
+        self._start_loop(work, stopping, "tell audit heads", SEAL_INTERVAL, heads.tell_pass)
+        watch = Watch.of(self.prepared, self.database)
+        self.health.part("detectors", watch.problem)
+        self._start_loop(work, stopping, "watch", watch.interval, watch.keep)
+        observer = Observer(self.database, self.prepared.instance.id)
+        self._start_loop(work, stopping, "observe", OBSERVE_INTERVAL, observer.observe_pass)
         interval = settings.sweep_interval
         self._start_loop(work, stopping, "sweep undeclared", interval, lambda: self._sweep_undeclared(stopping))
         for name, job in self.tick.jobs.items():
-            publish, sweep = self._publishing(job), self._sweeping(name, job.queue)
-            self._start_loop(
-                work,
-                stopping,
-                f"publish {name}",
-                settings.tick_interval,
-                lambda publish=publish: self._publish(publish, stopping),  # type: ignore[misc] # bound for the loop
-                self.wakes[name],
-            )
-            self._start_loop(
-                work,
-                stopping,
-                f"sweep {name}",
-                settings.sweep_interval,
-                lambda sweep=sweep: self._sweep(sweep, stopping),  # type: ignore[misc] # bound for the loop
-            )
+            # What every worker runs for itself, or something else does, has no queue, and nothing to publish.
+            queue = job.queue if job.has_messages else None
+            sweep = partial(self._sweep, self._sweeping(name, queue), stopping)
+            self._start_loop(work, stopping, f"sweep {name}", settings.sweep_interval, sweep)
+            if job.has_messages:
+                publish = partial(self._publish, self._publishing(job), stopping)
+                self._start_loop(work, stopping, f"publish {name}", settings.tick_interval, publish, self.wakes[name])
 
     def _start_loop(
         self,
@@ -133,11 +164,14 @@ class Trigger:
         interval: timedelta,
         run_pass: Callable[[], Awaitable[object]],
         wake: Wake | None = None,
+        afterwards: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         async def run() -> None:
             await every(
                 name, interval, discarding(run_pass), stopping, health=self.health, transient=is_transient, wake=wake
             )
+            if afterwards is not None:
+                await afterwards()
 
         start_part(work, stopping, name, run)
 
@@ -169,13 +203,19 @@ class Trigger:
     async def beat_pass(self) -> None:
         """Say that the trigger lives, and of silent processes that they don't."""
         async with self.database.session() as session:
-            await beat_instance(session, self.prepared.instance.id)
+            await self.witness.beat(session)
+            await self.spoken.listen(session)
+            await self.surroundings.look(session)
+            await self.source_roles.look(session)
         await stop_silent(self.database)
 
     async def _tell_revisions(self) -> None:
-        held = {name: revision for name, revision in self.tick.revisions.items() if name not in self.tick.stale}
         async with self.database.session() as session:
-            await register_instance(session, self.prepared.instance, held)
+            await register_instance(session, self.prepared.instance, self._held(), self.prepared.topology.queue_names)
+
+    def _held(self) -> dict[str, int]:
+        """Give the revision of each job that this process holds for the current one."""
+        return {name: revision for name, revision in self.tick.revisions.items() if name not in self.tick.stale}
 
     def _written(self, job: str) -> None:
         self.wakes[job].set()
@@ -190,6 +230,8 @@ class Trigger:
             self.claimant.instance,
             settings.claim_lease,
             settings.in_flight,
+            routing_key=topology.routing_key(job.queue),
+            spoken=self.spoken,
         )
 
     def _sweeping(self, job: str, queue: str | None) -> Sweeping:
@@ -204,6 +246,7 @@ class Trigger:
             settings.resend_after,
             # A page's messages are read before they are sent, and confirmed within the timeout.
             max(LEAST_MARGIN, settings.broker_timeout),
+            drained=lambda: self.surroundings.drained(job, queue, self.publisher.queue_depth),
         )
 
     def _faulty_jobs(self) -> str | None:
@@ -211,15 +254,28 @@ class Trigger:
         faults = [str(fault) for fault in self.prepared.loaded.faults] if not troubles else []
         return "; ".join(["cannot run: " + ", ".join(troubles)] if troubles else faults) or None
 
+    async def _resign(self) -> None:
+        """Let another trigger lead at once, while this one still drains; unsaid, the lead runs out."""
+        await self._in_time(self.tick.resign, "leadership was not given back")
+
     async def _end(self) -> None:
-        """Say goodbye, which gives back the leases."""
-        try:
+        """Say goodbye, which gives back the leases; what cannot be said in time is left."""
+
+        async def say() -> None:
             async with self.database.session() as session:
+                await release_leases(session, self.prepared.instance.id)
                 await stop_instance(session, self.prepared.instance.id)
+
+        await self._in_time(say, "the end was not recorded")
+
+    async def _in_time(self, step: Callable[[], Awaitable[None]], failure: str) -> None:
+        try:
+            with anyio.fail_after(GOODBYE_SECONDS):
+                await step()
         except Exception as error:
             if not is_transient(error):
                 raise
-            _log.warning("the end was not recorded", reason=str(error))
+            _log.warning(failure, reason=text_of(error) or type(error).__name__)
 
 
 def discarding(run_pass: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[None]]:
@@ -231,8 +287,8 @@ def discarding(run_pass: Callable[[], Awaitable[object]]) -> Callable[[], Awaita
     return run
 
 
-async def serve(prepared: Prepared) -> int:
-    """Run a trigger until it is told to stop; give the process's exit code: 2 where it must not run."""
+async def serve(prepared: Prepared) -> End:
+    """Run a trigger until it is told to stop; say how it has ended, with exit code 2 where it must not run."""
     health = Health()
     return await run_service(
         "trigger",

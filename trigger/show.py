@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from schemas.occurrence import Identity
+from schemas.occurrence import Identity, format_instant
 from schemas.report import EXAMPLES_PER_CLASS
 from shared.postgres import Row, Session
 from shared.sql_files import statement
+from shared.terminal import Refused
+from trigger.alerts import open_alerts_of
 from trigger.await_end import PROGRESS
 from trigger.reach import require_job, require_occurrence
 
@@ -22,6 +24,7 @@ COUNTS = ("succeeded", "failed", "dead", "cancelled")
 _FIELDS = (
     "job",
     "scheduled_at",
+    "due_at",
     "variant",
     "origin",
     "state",
@@ -31,6 +34,7 @@ _FIELDS = (
     "epoch",
     "fired_by",
     "fire_reason",
+    "run_id",
     "claimed_by",
     "claimed_on",
     "claimed_version",
@@ -63,16 +67,17 @@ async def list_occurrences(
 
 
 async def show_occurrence(session: Session, identity: Identity) -> Shown:
-    """Give an occurrence: its row, counts, progress while it runs, report, attempts and events.
+    """Give an occurrence: its row, counts, progress while it runs, report, open alerts, attempts and events.
 
     Raises Refused when there is none.
     """
     row = await require_occurrence(session, identity)
     shown: Shown = {"occurrence": str(identity), **{name: row[name] for name in _FIELDS}}
     shown["window"] = {"since": row["window_since"], "until": row["window_until"]}
-    shown["coalesced_into"] = None
-    if row["coalesced_at"] is not None:
-        shown["coalesced_into"] = str(Identity(identity.job, row["coalesced_at"], row["coalesced_variant"]))
+    for name, other in (("coalesced_into", "coalesced"), ("waits_for", "waits_for")):
+        at, variant = row[f"{other}_at"], row[f"{other}_variant"]
+        shown[name] = None if at is None else str(Identity(identity.job, at, variant))
+    shown["pruned_before"] = row["pruned_before"] if row["accounts_read"] else None
     shown["seconds"] = _seconds(row)
     shown["counts"] = {name: row[name] for name in COUNTS} | {"total": row["total"]} if row["closed_at"] else None
     shown["report"] = row["report"] if row["closed_at"] else None
@@ -82,6 +87,7 @@ async def show_occurrence(session: Session, identity: Identity) -> Shown:
         await _add_progress(session, shown, row)
     attempts = await session.fetch(LIST_ATTEMPTS, identity.job, identity.scheduled_at, identity.variant)
     shown["attempts"] = [dict(one) for one in attempts]
+    shown["alerts"] = await open_alerts_of(session, row["id"])
     shown["events"] = [dict(one) for one in await session.fetch(LIST_EVENTS, row["id"])]
     return shown
 
@@ -91,9 +97,13 @@ async def list_accounts(
 ) -> Shown:
     """Give a page of accounts in key order; `next_after` begins the next one, and is None behind the last.
 
-    Raises Refused when there is no such occurrence.
+    Raises Refused when there is no such occurrence, or its accounts were pruned.
     """
     row = await require_occurrence(session, identity)
+    if row["pruned_before"] is not None:
+        since = format_instant(row["pruned_before"])
+        problem = f"the accounts of {identity} were pruned: only those of what was due from {since} on are kept"
+        raise Refused(problem)
     found = await session.fetch(LIST_ACCOUNTS, row["id"], identity.scheduled_at, list(states), after, limit + 1)
     page = [dict(one) for one in found[:limit]]
     return {"states": list(states), "page": page, "next_after": page[-1]["account"] if len(found) > limit else None}

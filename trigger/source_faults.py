@@ -5,7 +5,7 @@ import math
 
 import anyio
 
-from shared.masking import text_of
+from shared.masking import mask, text_of
 
 LONGEST_DESCRIPTION = 2000
 
@@ -39,6 +39,7 @@ def cancel_requests() -> int:
 
 
 def described(error: BaseException) -> str:
-    """Give an error's class and text, fit for a table and for one line of a log."""
-    told = f"{type(error).__name__}: {text_of(error)}".replace("\0", "")[:LONGEST_DESCRIPTION]
+    """Give an error's class and text, without secrets, fit for a table and for one line of a log."""
+    told = f"{type(error).__name__}: {text_of(error)}"[: 4 * LONGEST_DESCRIPTION]
+    told = mask(told).replace("\0", "")[:LONGEST_DESCRIPTION]
     return told.encode(errors="replace").decode()

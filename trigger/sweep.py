@@ -16,6 +16,7 @@ from shared.logs import logger
 from shared.postgres import Database, Session, database_now
 from shared.sql_files import statement
 from shared.telemetry import metrics
+from trigger.claim_outcome import Ended
 
 ACTIVE_OCCURRENCES = statement("trigger", "active_occurrences")
 SWEEP_EXPIRED = statement("trigger", "sweep_expired")
@@ -25,6 +26,7 @@ CANCEL_PENDING = statement("trigger", "cancel_pending")
 STOP_OVERDUE = statement("trigger", "stop_overdue")
 NOTE_EMPTY_QUEUE = statement("trigger", "note_empty_queue")
 UNDECLARED_JOBS = statement("trigger", "undeclared_jobs")
+FAIL_LEFT = statement("trigger", "fail_left")
 STOP_SILENT_INSTANCES = statement("trigger", "stop_silent_instances")
 
 ROWS_AT_ONCE = 1000
@@ -33,6 +35,10 @@ SILENCE = timedelta(minutes=1)
 _log = logger(__name__)
 
 Depth: TypeAlias = Callable[[], Awaitable[QueueDepth | None]]
+
+
+async def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class Sweeping:
     resend_after: timedelta
     margin: timedelta = timedelta(seconds=5)
     now: datetime | None = None
+    drained: Callable[[], Awaitable[bool]] = _always
 
 
 @dataclass(slots=True)
@@ -78,20 +85,35 @@ async def sweep_pass(work: Sweeping) -> Swept:
         if not await take_lease(session, f"sweep:{work.job}", work.holder, work.lease, now=work.now):
             return done
         await session.execute(STOP_OVERDUE, work.job, work.holder, work.now)
+        # Of jobs with a queue nothing is a worker's own.
+        left = await session.fetch(FAIL_LEFT, work.job, SILENCE, work.now) if work.queue is None else []
         active = await session.fetch(ACTIVE_OCCURRENCES, work.job)
     await note_emptiness(work)
     for occurrence in active:
         done.expired += await _pages(work, occurrence, done, SWEEP_EXPIRED, occurrence["through"], work.now)
         if occurrence["ending"] is None:
-            done.lost += await _sweep_lost(work, occurrence, done)
+            done.lost += await _sweep_lost(work, occurrence, done) if await work.drained() else 0
         else:
             done.cancelled += await _pages(work, occurrence, done, CANCEL_PENDING, work.now)
         async with work.database.session() as session:
             if await close_and_tell(session, occurrence["id"], by=work.holder) is not None:
                 done.closed += 1
+    done.expired += len(left)
     if done.expired or done.lost:
         _log.warning("swept", job=work.job, expired=done.expired, lost=done.lost)
     return done
+
+
+async def cancel_ended(session: Session, ended: Collection[Ended], *, by: str, now: datetime | None = None) -> None:
+    """Cancel what was not started of occurrences whose dispatch was just ended, and close what is over by that.
+
+    `by` is the id of this process. A bounded number of accounts: what is left, and what executes now, is the sweep's.
+    """
+    for one in ended:
+        for _ in range(PAGES_AT_ONCE):
+            if len(await session.fetch(CANCEL_PENDING, one.id, one.scheduled_at, ROWS_AT_ONCE, now)) < ROWS_AT_ONCE:
+                break
+        await close_and_tell(session, one.id, by=by)
 
 
 async def undeclared_jobs(session: Session, declared: Collection[str]) -> list[tuple[str, str | None]]:

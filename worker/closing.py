@@ -5,7 +5,10 @@ settle. A look after each settle would cost two thirds of the throughput.
 """
 
 from shared.closing import close_and_tell
-from shared.postgres import Database
+from shared.postgres import Database, Session
+from shared.sql_files import statement
+
+NOTE_SETTLED = statement("worker", "note_settled")
 
 
 class Closing:
@@ -16,10 +19,23 @@ class Closing:
         self._database = database
         self._instance = instance
         self._touched: dict[int, None] = {}
+        self._settled: set[int] = set()
 
     def touch(self, occurrence_id: int) -> None:
         """Note that accounts of an occurrence have been settled."""
         self._touched[occurrence_id] = None
+        self._settled.add(occurrence_id)
+
+    async def tell_settled(self, session: Session) -> None:
+        """Say which occurrences get on, with a sign of life; what cannot be said now is said with the next."""
+        settled, self._settled = self._settled, set()
+        if not settled:
+            return
+        unsaid = settled
+        try:
+            unsaid = {row["occurrence_id"] for row in await session.fetch(NOTE_SETTLED, sorted(settled))}
+        finally:
+            self._settled |= unsaid
 
     async def close_pass(self) -> None:
         """Look once at each occurrence touched since the last pass. Raises the driver's errors, and forgets nothing."""

@@ -7,11 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
-from shared.job import Job, Outside
+from shared.job import EveryWorker, Job, Outside
+from shared.lifecycle import instance_id
 from shared.load import load_jobs
 from shared.packages import check_packages
 from shared.settings import Settings
-from shared.terminal import FAILED, NotDone, Refused, confirm, print_json, read_instant, run, settings_for, told
+from shared.terminal import (
+    FAILED,
+    NotDone,
+    Refused,
+    confirm,
+    operator,
+    print_json,
+    read_instant,
+    run,
+    settings_for,
+    told,
+)
 from shared.terminal_tables import print_line, show_seconds
 from worker.invoke import Function
 from worker.outcome import Result
@@ -25,7 +37,9 @@ PROGRAM = "worker"
 def try_command(
     job: Annotated[str, typer.Argument(metavar="JOB", help="A declared job.")],
     *,
-    account: Annotated[str, typer.Option("--account", help="The account to run.")],
+    account: Annotated[
+        str | None, typer.Option("--account", help="The account to run; none for what every worker runs for itself.")
+    ] = None,
     at: Annotated[
         str | None, typer.Option("--at", metavar="INSTANT", help="Due at; by default the latest due instant.")
     ] = None,
@@ -40,18 +54,19 @@ def try_command(
 ) -> None:
     """Run one account of a job by hand, in the ordinary way of its handler; no ledger row, no broker.
 
-    Exit code 1 when it failed, or when a second run changed something: then nothing is kept in the database.
+    Exit code 1 when it failed, or when a second run changed something: then nothing is kept in the database. What every
+    worker runs for itself needs the record of a --twice (with --dry-run, too) in which the second run changed nothing.
     """
     with told(PROGRAM):
         declared, function = _resolved(job)
-        if dry_run and isinstance(declared.handler, Outside):
-            problem = f"{job} has its effect outside the database, and that cannot be rolled back: leave --dry-run out"
-            raise Refused(problem)
+        _refuse_account(declared, account, dry_run=dry_run)
         settings = settings_for("jobs", *(() if isinstance(declared.handler, Outside) else ("database_url",)))
         instant = _whole(read_instant("--at", at)) if at else latest_due(declared)
         if not dry_run:
-            confirm(f"The effect of {job} for account {account!r} will be real. Go on?", yes=yes)
-        trial = run(lambda: _tried(settings, declared, function, account, instant, dry_run=dry_run, twice=twice))
+            confirm(f"The effect of {job}{_for(account)} will be real. Go on?", yes=yes)
+        # What every worker runs for itself has the process for its account.
+        run_for = account or instance_id()
+        trial = run(lambda: _tried(settings, declared, function, run_for, instant, dry_run=dry_run, twice=twice))
         if as_json:
             print_json(_as_json(trial, account))
         else:
@@ -60,11 +75,15 @@ def try_command(
             raise typer.Exit(FAILED)
 
 
+def _for(account: str | None) -> str:
+    return "" if account is None else f" for account {account!r}"
+
+
 async def _tried(
     settings: Settings, job: Job, function: Function, account: str, at: datetime, *, dry_run: bool, twice: bool
 ) -> Trial:
     try:
-        return await try_account(settings, job, function, account, at, dry_run=dry_run, twice=twice)
+        return await try_account(settings, job, function, account, at, dry_run=dry_run, twice=twice, actor=operator())
     except CommitFailed as error:
         raise NotDone(str(error)) from error
 
@@ -78,25 +97,40 @@ def _resolved(name: str) -> tuple[Job, Function]:
             faults = [str(fault) for fault in loaded.faults]
             known = ", ".join(sorted(loaded.jobs)) or "none"
             raise Refused("\n".join([f"there is no sound job {name[:80]!r}; declared: {known}", *faults]))
+        if loaded.jobs[name].coordination == "elsewhere":
+            raise Refused(f"{name} runs elsewhere: there is no code of it to try here")
         resolved = resolve({name: loaded.jobs[name]})
     if name in resolved.problems:
         raise Refused(f"the handler of {name} cannot be called: {resolved.problems[name]}")
     return loaded.jobs[name], resolved.functions[name]
 
 
+def _refuse_account(job: Job, given: str | None, *, dry_run: bool) -> None:
+    """Raise Refused when an account is missing, or given where there are none, or cannot be dry."""
+    if dry_run and isinstance(job.handler, Outside):
+        problem = f"{job.name} has its effect outside the database, and that cannot be rolled back: leave --dry-run out"
+        raise Refused(problem)
+    if isinstance(job.handler, EveryWorker):
+        if given is not None:
+            raise Refused(f"{job.name} has no accounts, every worker runs it for itself: leave --account out")
+    elif given is None:
+        raise Refused(f"{job.name} is run for each account: name one with --account")
+
+
 def _whole(instant: datetime) -> datetime:
     return instant.replace(microsecond=0)
 
 
-def _as_json(trial: Trial, account: str) -> dict[str, Any]:
+def _as_json(trial: Trial, account: str | None) -> dict[str, Any]:
     return {
         "occurrence": str(trial.occurrence),
         "window": {"since": trial.window.since, "until": trial.window.until},
         "account": account,
-        "key": trial.key,
+        "key": None if account is None else trial.key,
         "good": trial.good,
         "kept": trial.kept,
         "second_run_changed": trial.differs or None,
+        "recorded": trial.recorded,
         "runs": [
             {
                 "result": one.outcome.result,
@@ -112,8 +146,9 @@ def _as_json(trial: Trial, account: str) -> dict[str, Any]:
     }
 
 
-def _print(trial: Trial, account: str) -> None:
-    print_line(f"{trial.occurrence}, account {account!r}, key {trial.key}", "bold")
+def _print(trial: Trial, account: str | None) -> None:
+    whom = f"account {account!r}, key {trial.key}" if account is not None else "run by this process for itself"
+    print_line(f"{trial.occurrence}, {whom}", "bold")
     for number, one in enumerate(trial.runs, start=1):
         print_line(f"run {number}: {_said(one)}", "green" if one.good else "red")
         for table, counts in one.wrote.items():
@@ -122,6 +157,8 @@ def _print(trial: Trial, account: str) -> None:
         print_line(f"the second run changed something: {trial.differs}", "red")
     elif len(trial.runs) > 1 and trial.good:
         print_line("the second run changed nothing", "green")
+    if trial.recorded:
+        print_line("recorded: workers may run this code for themselves", "green")
     if trial.kept is not None:
         print_line("kept" if trial.kept else "nothing was kept")
 

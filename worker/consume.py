@@ -8,17 +8,21 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from schemas.message import NewerMessage, UnreadableMessage, WorkMessage, decode
+from schemas.message import MESSAGE_VERSION, NewerMessage, UnreadableMessage, WorkMessage, decode
 from shared import clock
 from shared.broker import Delivery
 from shared.job import Job, PerAccount
 from shared.logs import FailureLog, logger
 from shared.postgres import UnfitData, is_transient
 from shared.stopping import Stopping
+from shared.telemetry import metrics
+from shared.topology_versions import key_of
+from worker.elsewhere import Elsewhere
 from worker.handle import Handling
 from worker.parcel import NotHandedOn, Parcel
 from worker.savepoints import RoleUnavailable
@@ -26,7 +30,9 @@ from worker.send import Sender
 from worker.transaction import SessionLost
 
 BATCH = 50
-HAND_BACK_SECONDS = 1.0
+HAND_ON_SECONDS = 1.0
+# Of a version that no live worker reads; the row's own message is published again meanwhile.
+HAND_ON_TO_NOBODY_SECONDS = 60.0
 LONGEST_PAUSE = 5.0
 CUT_OFF_SECONDS = 2.0
 _log = logger(__name__)
@@ -138,56 +144,76 @@ class Desk:
             pause = min(pause * 2, LONGEST_PAUSE)
 
 
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A delivery that is not for this worker: `newer` or `unreadable`, with the reason, or `no code` for `job`."""
+
+    delivery: Delivery
+    kind: Literal["newer", "unreadable", "no code"]
+    reason: str = ""
+    job: str = ""
+
+
 @dataclass(slots=True)
 class Reception:
     """Takes deliveries from the broker's callback and puts each on the desk of its job; the odd ones are set aside."""
 
     sender: Sender
     desks: dict[str, Desk]
-    queues: dict[str, str]
     failures: FailureLog
-    odd: MemoryObjectSendStream[tuple[Delivery, str]] = field(init=False)
-    set_aside: MemoryObjectReceiveStream[tuple[Delivery, str]] = field(init=False)
+    elsewhere: Elsewhere
+    odd: MemoryObjectSendStream[Odd] = field(init=False)
+    set_aside: MemoryObjectReceiveStream[Odd] = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the stream of odd deliveries; the prefetch is what bounds it."""
-        self.odd, self.set_aside = anyio.create_memory_object_stream[tuple[Delivery, str]](math.inf)
+        self.odd, self.set_aside = anyio.create_memory_object_stream[Odd](math.inf)
 
     def deliver(self, delivery: Delivery) -> None:
         """Take a delivery; never waits, never raises."""
         try:
             message = decode(delivery.body)
         except NewerMessage as newer:
-            self.odd.send_nowait((delivery, f"hand on: {newer}"))
+            self.odd.send_nowait(Odd(delivery, "newer", str(newer)))
             return
         except UnreadableMessage as unreadable:
-            self.odd.send_nowait((delivery, f"unreadable: {unreadable}"))
+            self.odd.send_nowait(Odd(delivery, "unreadable", str(unreadable)))
             return
         desk = self.desks.get(message.job)
         if desk is None:
-            self.odd.send_nowait((delivery, f"hand on: this worker has no code for job {message.job!r}"))
+            self.odd.send_nowait(Odd(delivery, "no code", job=message.job))
             return
         desk.incoming.send_nowait(Parcel(delivery, message))
 
     async def handle_odd(self) -> None:
         """Park what nobody can read; hand on, uncharged, what another worker can do."""
         with self.set_aside:
-            async for delivery, reason in self.set_aside:
-                await self._handle_odd_one(delivery, reason)
+            async for one in self.set_aside:
+                await self._handle_odd_one(one)
 
-    async def _handle_odd_one(self, delivery: Delivery, reason: str) -> None:
+    async def _handle_odd_one(self, one: Odd) -> None:
+        delivery = one.delivery
+        if one.kind == "no code":
+            await self._hand_on(delivery, self.elsewhere.wait(one.job, delivery.queue, delivery.handed_on))
+            return
+        somebody_reads_it = self.sender.spoken.newest > MESSAGE_VERSION
         self.failures.failure(
             "message not for this worker",
-            error_class=reason.partition(":")[0],
+            error_class=one.kind,
             queue=delivery.queue,
             message=delivery.message_id,
-            reason=reason,
+            reason=f"{one.kind}: {one.reason}",
         )
-        if reason.startswith("unreadable"):
+        if one.kind == "unreadable":
             await delivery.reject(requeue=False)
         else:
-            while not await hand_back(self.sender, delivery, self.queues[delivery.queue], wait=HAND_BACK_SECONDS):
-                await clock.sleep(HAND_BACK_SECONDS)
+            await self._hand_on(delivery, HAND_ON_SECONDS if somebody_reads_it else HAND_ON_TO_NOBODY_SECONDS)
+
+    async def _hand_on(self, delivery: Delivery, wait: float) -> None:
+        key = key_of(self.sender.topology.prefix, delivery.queue) or delivery.routing_key
+        while not await hand_back(self.sender, delivery, key, wait=wait, handed_on=delivery.handed_on + 1):
+            await clock.sleep(HAND_ON_SECONDS)
+        metrics.handed_on.add(1, operation="publish", destination=delivery.queue)
 
     def take_started(self) -> dict[str, datetime]:
         """Give, by queue, the latest publish time among the messages that were started, for the heartbeat."""
@@ -211,9 +237,9 @@ def _group(message: WorkMessage) -> tuple[int, datetime, int]:
     return message.occurrence_id, message.scheduled_at, message.generation
 
 
-async def hand_back(sender: Sender, delivery: Delivery, queue: str, *, wait: float) -> bool:
+async def hand_back(sender: Sender, delivery: Delivery, queue: str, *, wait: float, handed_on: int = 0) -> bool:
     """Publish a delivery as new, so that nothing is counted against it; unconfirmed (False), it is still held."""
-    if not await sender.hand_back(delivery, queue, wait=wait):
+    if not await sender.hand_back(delivery, queue, wait=wait, handed_on=handed_on):
         return False
     await delivery.ack()
     return True

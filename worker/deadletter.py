@@ -97,7 +97,7 @@ class DeadLetters:
                 Destination("", queue=delivery.queue),
                 occurrence=identity,
                 message_id=delivery.message_id or "",
-                links=[context for context in [delivery.headers.get("traceparent")] if isinstance(context, str)],
+                links=[delivery.trace_context] if delivery.trace_context else [],
                 accounts=len(message.accounts),
             ):
                 reason = reason_of(delivery.headers)

@@ -7,6 +7,7 @@ healthy message would be dead-lettered within milliseconds while another worker 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -26,12 +27,14 @@ from worker.savepoints import CommitFailed
 from worker.send import Sender
 from worker.settle import Again, Fenced
 from worker.tell import Teller
-from worker.transaction import Batch, Ran, Runner, SessionLost
+from worker.transaction import Batch, Runner, SessionLost
+from worker.turns import Ran
 
 START_ALONE = statement("worker", "start_alone")
 UNDO_START = statement("worker", "undo_start")
 READ_MISSED = statement("worker", "read_missed")
 BUSY_SECONDS = 1.0
+HELD_SECONDS = 30.0
 UNDO_SECONDS = 2.0
 _log = logger(__name__)
 
@@ -40,7 +43,7 @@ _log = logger(__name__)
 class Handling:
     """Everything that handling one job's messages needs, in one worker.
 
-    `database` is for what runs, `background` for what must not wait behind it.
+    `effects` is for the job's code, `database` for what else a message needs, `background` for what must not wait.
     """
 
     job: Job
@@ -53,6 +56,7 @@ class Handling:
     gate: Gate
     teller: Teller
     max_crashes: int
+    effects: Database
 
     async def handle(self, parcels: Sequence[Parcel]) -> None:
         """Do what the messages of one occurrence and generation ask for, and acknowledge them.
@@ -121,10 +125,11 @@ class Handling:
     async def _undo_start(self, parcel: Parcel, occurrence: WorkOccurrence) -> None:
         if parcel.start_committed:
             message = parcel.message
-            async with self.database.session() as session:
+            async with self.background.session() as session:
                 await session.execute(
                     UNDO_START, occurrence.id, occurrence.scheduled_at, message.accounts[0], message.generation
                 )
+            parcel.start_committed = False
 
     async def _give_up(self, parcel: Parcel, occurrence: WorkOccurrence, reason: str) -> None:
         """Have the broker dead-letter the message: it is parked for people, and accounted for by the reader."""
@@ -161,6 +166,9 @@ class Handling:
             ran = await self._run(runner, batch, span)
             await self._after(occurrence, batch.generation, ran, span)
             missed = ran.missed
+            if missed or ran.waits:
+                # Another copy has the row, or it must wait: a start of this one that was counted ended no worker.
+                await self._undo_start(parcels[0], occurrence)
         except Fenced as fenced:
             self.teller.fenced(occurrence, str(fenced))
             missed = accounts
@@ -169,15 +177,12 @@ class Handling:
         await self._missed(parcels, occurrence, missed)
 
     async def _run(self, runner: Runner, batch: Batch, span: Span) -> Ran:
-        identity = str(batch.occurrence.identity)
-        async with self.database.session() as session:
+        async with self.effects.session() as session:
             try:
-                return await runner.run(
-                    session,
-                    batch,
-                    trace_context=span.context,
-                    settling=lambda: settle_span(self.job.name, identity, accounts=len(batch.accounts)),
+                settling = partial(
+                    settle_span, self.job.name, str(batch.occurrence.identity), accounts=len(batch.accounts)
                 )
+                return await runner.run(session, batch, trace_context=span.context, settling=settling)
             except SessionLost as lost:
                 # A worker that was frozen finds its transaction ended by the server: its late write did nothing.
                 self.teller.fenced(batch.occurrence, f"the transaction was lost: {lost}")
@@ -203,19 +208,21 @@ class Handling:
         return tuple(missed)
 
     async def _outside(self, runner: OutsideRunner, parcel: Parcel, occurrence: WorkOccurrence, span: Span) -> None:
-        message = parcel.message
-        account = message.accounts[0]
+        message, account = parcel.message, parcel.message.accounts[0]
         try:
             async with self.database.session() as session:
                 started = await runner.start(session, occurrence, account, message.generation, message.published_at)
-            if started is None:
+            if isinstance(started, Ran):
+                await self._after(occurrence, message.generation, started, span)
+            elif started is None:
                 await self._missed([parcel], occurrence, [account])
+            if not isinstance(started, Started):
                 return
             try:
                 outcome, value = await runner.call(self.background, started)
             except anyio.get_cancelled_exc_class():
                 with anyio.move_on_after(UNDO_SECONDS, shield=True):
-                    await runner.hand_back(self.database, started)
+                    await runner.hand_back(self.background, started)
                 raise
             with settle_span(self.job.name, str(occurrence.identity)):
                 again = await self._settle_outside(runner, started, outcome, value, span.context)
@@ -261,7 +268,7 @@ class Handling:
             rows = await session.fetch(READ_MISSED, occurrence.id, occurrence.scheduled_at, list(missed), None)
         generation = parcels[0].message.generation
         waits = {
-            row["account"]: row["early"]
+            row["account"]: HELD_SECONDS if row["held"] else row["early"]
             for row in rows
             if row["state"] in {"pending", "running"} and row["generation"] == generation and not row["ended"]
         }

@@ -10,9 +10,9 @@ from typing import Any
 
 import anyio
 import anyio.from_thread
-import anyio.to_thread
 
 from shared.postgres import Session
+from worker.left_behind import LeftBehind
 from worker.outcome import TimedOut
 from worker.statement_guard import refuse_transaction_control
 
@@ -121,12 +121,14 @@ class BlockingLentConnection:
 class Invocation:
     """A job's function, ready to be called; `threads` bounds the plain functions at once.
 
-    `blocking` tells whether the function is a plain one, for a thread.
+    `blocking` tells whether the function is a plain one, for a thread; `left_behind` counts those that outlive a call.
     """
 
     function: Function
     timeout: timedelta
     threads: anyio.CapacityLimiter
+    job: str = ""
+    left_behind: LeftBehind = field(default_factory=LeftBehind)
     blocking: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -153,11 +155,7 @@ class Invocation:
         with anyio.move_on_after(self.timeout.total_seconds()) as scope:
             try:
                 if self.blocking:
-                    return _finished(
-                        await anyio.to_thread.run_sync(
-                            self.function, call, abandon_on_cancel=True, limiter=self.threads
-                        )
-                    )
+                    return _finished(await self.left_behind.run(self.job, self.function, call, self.threads))
                 return await self.function(call)
             except asyncio.CancelledError as error:
                 # A library's own cancellation inside the job's code is not ours, and must not end the worker's task.

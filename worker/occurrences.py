@@ -38,7 +38,8 @@ class Occurrences:
 
     async def find(self, session: Session, message: WorkMessage) -> WorkOccurrence | None:
         """Give the occurrence that a message names; None when there is none, or the message tells another story."""
-        if message.occurrence_id not in self._known:
+        if self.recall(message) is None:
+            # Read again what tells another story: after a restore an id may name another occurrence.
             await self._read(session, message.occurrence_id)
         return self.recall(message)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from shared.calls import GiveUp, Handled, NothingToDo, RetryLater
 from shared.decisions import Backoff
-from shared.masking import text_of
+from shared.masking import mask, text_of
 
 LONGEST_ERROR = 2000
 LONGEST_CLASS = 200
@@ -25,6 +25,8 @@ class Result(StrEnum):
     FAILED = "failed"
     # Not the account's own fault: tried again alone, and no try is charged.
     UNTRIED = "untried"
+    # It waits until it is done in an earlier occurrence, and no try is charged.
+    BLOCKED = "blocked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class Outcome:
     error_class: str | None = None
     error: str | None = None
     wait: timedelta = timedelta(0)
+
+    @property
+    def charged(self) -> int:
+        """How many tries the account is charged: one where its code was run."""
+        return 0 if self.result in {Result.UNTRIED, Result.BLOCKED} else 1
 
 
 SUCCEEDED = Outcome(Result.SUCCEEDED)
@@ -89,8 +96,14 @@ def class_of(error: BaseException) -> str:
 
 
 def clean(text: str, longest: int) -> str:
-    """Make any text fit for a table and a report: no NUL, no lone surrogate, at most `longest` characters."""
-    fit = text[: longest + 1].encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
+    """Make any text fit for a table: no secret, no NUL, no lone surrogate, at most `longest` characters."""
+    # Masked before it is cut: a part of a secret would not be known for one.
+    fit = (
+        mask(text[: 4 * longest])[: longest + 1]
+        .encode("utf-8", "backslashreplace")
+        .decode("utf-8")
+        .replace("\x00", "\\x00")
+    )
     return fit if len(fit) <= longest else fit[: longest - 1] + "…"
 
 

@@ -4,6 +4,7 @@ The lease only says when another may take the account over; what keeps a late wo
 """
 
 import contextlib
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,16 +19,18 @@ from shared.calls import OutsideCall, idempotency_key
 from shared.job import Job
 from shared.logs import logger
 from shared.masking import text_of
-from shared.postgres import Database, Row, Session, is_transient
+from shared.postgres import Database, Row, Session, database_now, is_transient, transaction
 from shared.sql_files import statement
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
 from worker.outcome import LONGEST_ERROR, SUCCEEDED, UNTRIED, Outcome, Result, Tries, clean
-from worker.settle import Again, Fenced
+from worker.settle import Again, Fenced, Settlement
+from worker.turns import Ran, take_turns, wait_outside
 
 START_OUTSIDE = statement("worker", "start_outside")
 RENEW_OUTSIDE = statement("worker", "renew_outside")
 SETTLE_OUTSIDE = statement("worker", "settle_outside")
+SETTLED_BY_HANDLER = statement("worker", "settled_by_handler")
 LARGEST_RESULT = 4096
 _STATE = {
     Result.SUCCEEDED: "succeeded",
@@ -51,6 +54,17 @@ class Started:
     started_at: datetime
     trace_context: str
 
+    @property
+    def ticket(self) -> str:
+        """What `matins.settle` takes, for code that settles its account in a transaction of its own."""
+        row = {
+            "occurrence_id": self.occurrence.id,
+            "scheduled_at": self.occurrence.scheduled_at.isoformat(),
+            "epoch": self.epoch,
+            "account": self.account,
+        }
+        return orjson.dumps(row).decode()
+
 
 class KillsWorkers(Exception):
     """The account has used up its starts: every one of them ended its worker."""
@@ -61,6 +75,9 @@ def result_of(value: object) -> Any:
     if value is None:
         return None
     encoded = orjson.dumps(value)
+    if _holds_no_number(value):
+        problem = "the result holds a number that JSON has no form for (NaN or infinite)"
+        raise ValueError(problem)
     if len(encoded) > LARGEST_RESULT:
         problem = f"the result has {len(encoded)} bytes as JSON; at most {LARGEST_RESULT} are kept"
         raise ValueError(problem)
@@ -68,6 +85,18 @@ def result_of(value: object) -> Any:
         problem = "the result holds a NUL character, which the database cannot keep"
         raise ValueError(problem)
     return orjson.loads(encoded)
+
+
+def _holds_no_number(value: object) -> bool:
+    """Tell whether a value that can be encoded, so that it is not too deep, holds what would be written as null."""
+    match value:
+        case float():
+            return not math.isfinite(value)
+        case list() | tuple():
+            return any(_holds_no_number(one) for one in value)
+        case dict():
+            return any(_holds_no_number(one) for one in value.values())
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +119,12 @@ class OutsideRunner:
         published_at: datetime,
         *,
         now: datetime | None = None,
-    ) -> Started | None:
-        """Commit a start; None when the row is not to be had. Raises KillsWorkers when no start is left."""
-        row: Row | None = await session.fetchrow(
-            START_OUTSIDE,
+    ) -> Started | Ran | None:
+        """Commit a start; None when the row is not to be had, Ran when the account must wait for its turn.
+
+        Raises KillsWorkers when no start is left.
+        """
+        arguments = (
             occurrence.id,
             occurrence.scheduled_at,
             account,
@@ -104,6 +135,15 @@ class OutsideRunner:
             self.instance,
             published_at,
         )
+        if not take_turns(self.job):
+            return self._started(occurrence, account, await session.fetchrow(START_OUTSIDE, *arguments))
+        async with transaction(session):
+            settlement = Settlement(occurrence, await database_now(session), self.instance, published_at, "")
+            waits = await wait_outside(session, self.job, settlement, account, generation, now)
+            row = await session.fetchrow(START_OUTSIDE, *arguments) if waits is None else None
+        return waits or self._started(occurrence, account, row)
+
+    def _started(self, occurrence: WorkOccurrence, account: str, row: Row | None) -> Started | None:
         if row is None:
             return None
         if not row["allowed"]:
@@ -117,15 +157,18 @@ class OutsideRunner:
     async def call(self, database: Database, started: Started) -> tuple[Outcome, Any]:
         """Make the call, with the lease renewed beside it; give the outcome and the value. Raises Fenced."""
         occurrence = started.occurrence
-        call = OutsideCall(occurrence.identity, occurrence.window, started.account, started.attempt, started.key)
+        call = OutsideCall(
+            occurrence.identity, occurrence.window, started.account, started.attempt, started.key, started.ticket
+        )
         fenced = False
         outcome: tuple[Outcome, Any] = (SUCCEEDED, None)
         async with anyio.create_task_group() as group:
 
             async def renew() -> None:
                 nonlocal fenced
-                fenced = await self._renew(database, started)
-                group.cancel_scope.cancel()
+                if await self._renew(database, started):
+                    fenced = True
+                    group.cancel_scope.cancel()
 
             group.start_soon(renew)
             outcome = await self._outcome(call, started.attempt)
@@ -133,6 +176,9 @@ class OutsideRunner:
         if fenced:
             problem = "another worker has taken the account over"
             raise Fenced(problem)
+        if outcome[0] is not SUCCEEDED and await self._settled_by_handler(database, started):
+            # What it raised came behind its commit: effect and row are one, whatever it says.
+            return SUCCEEDED, None
         return outcome
 
     async def hand_back(self, database: Database, started: Started) -> None:
@@ -153,7 +199,10 @@ class OutsideRunner:
             return Outcome(Result.FAILED, "result", clean(text_of(error), LONGEST_ERROR)), None
 
     async def _renew(self, database: Database, started: Started) -> bool:
-        """Renew until cancelled; True when the row is no longer ours. A server that is away fences nobody."""
+        """Renew until cancelled; True when the row is no longer ours. A server that is away fences nobody.
+
+        A call that has settled its account itself has nothing left to renew, and goes on.
+        """
         occurrence = started.occurrence
         while True:
             await clock.sleep(self.lease.total_seconds() / 3)
@@ -174,7 +223,28 @@ class OutsideRunner:
                 _log.warning("lease not renewed", account=started.account, error=str(error))
                 continue
             if held is None:
-                return True
+                return not await self._settled_by_handler(database, started)
+
+    async def _settled_by_handler(self, database: Database, started: Started) -> bool:
+        if self.job.handler.login is None:
+            return False
+        try:
+            async with database.session() as session:
+                return await self._is_settled(session, started)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            # The settle that follows asks again, for as long as it takes.
+            return False
+
+    async def _is_settled(self, session: Session, started: Started) -> bool:
+        """Tell whether the job's own code has settled the account, in a transaction of its own."""
+        occurrence = started.occurrence
+        return self.job.handler.login is not None and bool(
+            await session.fetchval(
+                SETTLED_BY_HANDLER, occurrence.id, occurrence.scheduled_at, started.account, started.epoch
+            )
+        )
 
     async def settle(
         self, session: Session, started: Started, outcome: Outcome, value: object, trace_context: str = ""
@@ -188,7 +258,7 @@ class OutsideRunner:
             started.account,
             started.epoch,
             _STATE[outcome.result],
-            0 if outcome.result is Result.UNTRIED else 1,
+            outcome.charged,
             outcome.wait,
             outcome.error_class,
             outcome.error,
@@ -197,6 +267,8 @@ class OutsideRunner:
             trace_context,
         )
         if row is None:
+            if await self._is_settled(session, started):
+                return []
             problem = "another worker has taken the account over"
             raise Fenced(problem)
         if _STATE[outcome.result] != "pending":

@@ -31,5 +31,4 @@ class Parcel:
     @property
     def context(self) -> str:
         """The trace context that travelled with it."""
-        found = self.delivery.headers.get("traceparent")
-        return found if isinstance(found, str) else ""
+        return self.delivery.trace_context

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from shared.job import Job
 from shared.job_faults import handler_faults
+from shared.masking import mask
 from worker.invoke import Function
 
 
@@ -22,14 +23,19 @@ class Resolved:
 
 
 def resolve(jobs: Mapping[str, Job]) -> Resolved:
-    """Import the handlers that are given as text; nothing is raised, whatever a module does while it is imported."""
+    """Import the handlers that are given as text; nothing is raised, whatever a module does while it is imported.
+
+    What runs elsewhere has no code that a worker could call, and is left out.
+    """
     resolved = Resolved({}, {})
     for name, job in jobs.items():
+        if job.coordination == "elsewhere":
+            continue
         declared = job.handler.handler
         try:
             function = _import(declared) if isinstance(declared, str) else declared
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's module may raise anything
-            resolved.problems[name] = f"{declared}: {type(error).__name__}: {error}"
+            resolved.problems[name] = mask(f"{declared}: {type(error).__name__}: {error}")
             continue
         faults = handler_faults("handler", function, type(job.handler).__name__)
         if faults:

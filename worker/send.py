@@ -4,12 +4,15 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.message import MESSAGE_KIND, WorkMessage, encode
-from shared.broker import Delivery, Outgoing, Publisher
+from schemas.message import WorkMessage, encode, kind_of
+from shared.broker import HANDED_ON, Delivery, Outgoing, Publisher
+from shared.fleet import Spoken
 from shared.telemetry import Destination, metrics, retry_span
 from shared.topology import Topology
 from worker.occurrences import WorkOccurrence
 from worker.settle import Again
+
+MOST_TIMES = 999_999
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,7 @@ class Sender:
 
     publisher: Publisher
     topology: Topology
+    spoken: Spoken
 
     async def publish_again(
         self, occurrence: WorkOccurrence, generation: int, queue: str, again: Sequence[Again]
@@ -86,17 +90,19 @@ class Sender:
         ]
         return not any(await self.publisher.publish_many(outgoing))
 
-    async def hand_back(self, delivery: Delivery, queue: str, *, wait: float) -> bool:
+    async def hand_back(self, delivery: Delivery, queue: str, *, wait: float, handed_on: int = 0) -> bool:
         """Publish a message unchanged, as new and uncharged; True when it was confirmed.
 
-        A message that goes back to its queue by a reject counts against its delivery limit.
+        A message that goes back to its queue by a reject counts against its delivery limit. `handed_on` travels with it
+        for the next worker that lacks its job's code.
         """
         exchange = self._exchange(wait)
-        trace = delivery.headers.get("traceparent")
-        headers = {"traceparent": trace} if isinstance(trace, str) else {}
+        headers = {"traceparent": delivery.trace_context} if delivery.trace_context else {}
+        if handed_on:
+            headers[HANDED_ON] = str(min(handed_on, MOST_TIMES))
         outgoing = Outgoing(
             exchange,
-            queue,
+            self.topology.routing_key(queue),
             delivery.body,
             uuid.uuid4().hex,
             delivery.correlation_id or "",
@@ -110,7 +116,9 @@ class Sender:
 
     def _outgoing(self, message: WorkMessage, queue: str, wait: float, identity: str, context: str) -> Outgoing:
         headers = {"traceparent": context} if context else {}
-        return Outgoing(self._exchange(wait), queue, encode(message), uuid.uuid4().hex, identity, MESSAGE_KIND, headers)
+        key, version = self.topology.routing_key(queue), self.spoken.oldest
+        body = encode(message, version)
+        return Outgoing(self._exchange(wait), key, body, uuid.uuid4().hex, identity, kind_of(version), headers)
 
 
 def _message_again(occurrence: WorkOccurrence, generation: int, again: Again) -> WorkMessage:

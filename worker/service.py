@@ -7,27 +7,38 @@ then the last occurrences are looked at, the process says that it has ended, and
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
 from shared.broker import Consumer, Delivery, Publisher
 from shared.errors import MatinsError
-from shared.fleet import advance_queues, beat_instance, register_instance, stop_instance
+from shared.fleet import Spoken, advance_queues, read_topology, stop_instance
 from shared.health import Health
 from shared.job import Job, Outside
-from shared.lifecycle import Stopping, every, run_service, start_part
+from shared.lifecycle import End, Stopping, every, run_service, start_part
+from shared.limits import BEAT_INTERVAL
 from shared.logs import FailureLog, logger
+from shared.masking import text_of
+from shared.notify import Notifying
 from shared.postgres import Database, is_transient
-from shared.start import Prepared, wait_for_servers
+from shared.restore import Witness
+from shared.start import Prepared, join_fleet, wait_for_servers
+from shared.watch_pass import Watch
 from worker.closing import Closing
 from worker.consume import Desk, Reception, prefetch_for
 from worker.deadletter import DeadLetters
+from worker.elsewhere import Elsewhere
 from worker.gate import Gate
 from worker.handle import Handling
 from worker.invoke import Function, Invocation
+from worker.left_behind import LeftBehind
+from worker.logins import Logins
 from worker.occurrences import Occurrences
 from worker.outside import OutsideRunner
+from worker.own_jobs import OwnJobs, served_by_messages
 from worker.resolve import Resolved, resolve
 from worker.send import Sender
 from worker.tell import Teller
@@ -35,10 +46,10 @@ from worker.transaction import Runner
 
 BACKGROUND_CONNECTIONS = 2
 CLOSE_INTERVAL = timedelta(milliseconds=200)
-BEAT_INTERVAL = timedelta(seconds=5)
 DEAD_LETTER_PREFETCH = 8
 # What the end of a drain needs after the last handler was stopped: hand back, look at the occurrences, close.
 DRAIN_MARGIN_SECONDS = 5.0
+GOODBYE_SECONDS = 3.0
 _log = logger(__name__)
 
 
@@ -61,9 +72,15 @@ class Worker:
     closing: Closing = field(init=False)
     dead_letters: DeadLetters = field(init=False)
     failures: FailureLog = field(init=False)
+    witness: Witness = field(init=False)
+    logins: Logins = field(init=False)
+    spoken: Spoken = field(default_factory=Spoken)
+    left_behind: LeftBehind = field(default_factory=LeftBehind)
+    own_jobs: OwnJobs = field(init=False)
+    elsewhere: Elsewhere = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compose everything; nothing is connected yet. Raises NothingToDoHere."""
+        """Compose everything; nothing is connected yet. Raises NothingToDoHere or FaultySettings."""
         settings, instance = self.prepared.settings, self.prepared.instance
         self.resolved = resolve(self.prepared.loaded.jobs)
         for name, problem in self.resolved.problems.items():
@@ -71,11 +88,13 @@ class Worker:
         if not self.resolved.functions:
             raise NothingToDoHere
         jobs = {name: self.prepared.loaded.jobs[name] for name in self.resolved.functions}
+        self.logins = Logins(self.prepared, jobs)
         slots = sum(job.handler.concurrency for job in jobs.values())
         # Handlers may hold all their connections for as long as they run; what keeps the worker alive must not wait.
         self.background = self.prepared.database(BACKGROUND_CONNECTIONS)
         self.database = self.prepared.database(min(settings.pool_size - BACKGROUND_CONNECTIONS, slots))
         self.failures = FailureLog(_log)
+        self.elsewhere = Elsewhere(instance.id, self.resolved.problems)
         self.closing = Closing(self.background, instance.id)
         heartbeat, timeout = int(settings.broker_heartbeat.total_seconds()), settings.broker_timeout.total_seconds()
         name = f"matins worker {instance.id[:8]}"
@@ -84,12 +103,16 @@ class Worker:
             return settings.secret("broker_url")
 
         self.publisher = Publisher(url, name=f"{name} publish", heartbeat=heartbeat, timeout=timeout)
-        sender = Sender(self.publisher, self.prepared.topology)
+        sender = Sender(self.publisher, self.prepared.topology, self.spoken)
         occurrences = Occurrences()
         self.dead_letters = DeadLetters(self.background, occurrences, self.closing, settings.max_crashes)
-        self.reception = self._reception(jobs, sender, occurrences)
+        served = served_by_messages(jobs)
+        self.own_jobs = OwnJobs(
+            self.prepared, self.resolved, self.database, self.closing, self.failures, self.left_behind
+        )
+        self.reception = self._reception(served, sender, occurrences)
         self.consumer = Consumer(
-            url, self._prefetches(jobs), name=f"{name} consume", heartbeat=heartbeat, timeout=timeout
+            url, self._prefetches(served), name=f"{name} consume", heartbeat=heartbeat, timeout=timeout
         )
 
     def _reception(self, jobs: Mapping[str, Job], sender: Sender, occurrences: Occurrences) -> Reception:
@@ -106,17 +129,18 @@ class Worker:
                 gate,
                 Teller(name, self.failures),
                 self.prepared.settings.max_crashes,
+                self.logins.pool(job) or self.database,
             )
             desks[name] = Desk(handling)
-        queues = {self.prepared.topology.work_queue(job.queue): job.queue for job in jobs.values()}
-        return Reception(sender, desks, queues, self.failures)
+        return Reception(sender, desks, self.failures, self.elsewhere)
 
     def _runner(self, job: Job, function: Function) -> Runner | OutsideRunner:
         settings, instance = self.prepared.settings, self.prepared.instance
-        invocation = Invocation(function, job.handler.timeout, anyio.CapacityLimiter(job.handler.concurrency))
+        threads = anyio.CapacityLimiter(job.handler.concurrency)
+        invocation = Invocation(function, job.handler.timeout, threads, job.name, self.left_behind)
         if isinstance(job.handler, Outside):
             return OutsideRunner(job, invocation, instance.id, settings.outside_lease, settings.max_crashes)
-        return Runner(job, invocation, instance.id)
+        return Runner(job, invocation, instance.id, names=settings.database_roles)
 
     def _prefetches(self, jobs: Mapping[str, Job]) -> dict[str, int]:
         topology, beside = self.prepared.topology, self.prepared.settings.prefetch
@@ -131,21 +155,34 @@ class Worker:
         """Run until the drain is over."""
         await self.database.open()
         await self.background.open()
+        drained = anyio.Event()
+        try:
+            await self._run(group, stopping, drained)
+        finally:
+            await self._close()
+        drained.set()
+
+    async def _run(self, group: TaskGroup, stopping: Stopping, drained: anyio.Event) -> None:
         ready = False
         self.health.part("start", lambda: None if ready else "waiting for the servers")
-        await wait_for_servers(self.prepared, self.database, stopping)
-        if stopping.requested:
+        started_at = None
+        with stopping.cutting_off():
+            await wait_for_servers(self.prepared, self.database, stopping)
+            await self.logins.open()
+            known = self.resolved.as_record()
+            started_at = await join_fleet(self.prepared, self.database, known, stopping, self.logins.look)
+        if started_at is None:
             return
-        async with self.database.session() as session:
-            await register_instance(session, self.prepared.instance, self.resolved.as_record())
-        self.health.part("publisher", lambda: self.publisher.problem)
-        self.health.part("consumer", lambda: None if stopping.requested else self.consumer.problem)
-        self.health.part("handlers", self._handlers)
-        start_part(group, stopping, "publisher", self.publisher.run)
-        self._start_loop(group, stopping, "close", CLOSE_INTERVAL, self.closing.close_pass)
-        self._start_loop(group, stopping, "beat", BEAT_INTERVAL, self.beat_pass)
+        self.witness = Witness(self.prepared.instance.id, started_at)
+        for database in (self.database, self.background):
+            database.examine_new(self.witness.examine)
+        self.logins.examine_new(self.background, self.witness.examine)
+        self.health.part("hold", lambda: self.witness.held)
+        self._start_parts(group, stopping, drained)
         async with anyio.create_task_group() as work:
             self._start_slots(work, stopping)
+            self.own_jobs.start(work, stopping, self.health, started_at)
+            Notifying(self.prepared, self.background).start(work, stopping, self.health)
             start_part(group, stopping, "consumer", lambda: self.consumer.run(self._deliver))
             ready = True
             _log.info("working", jobs=sorted(self.resolved.functions))
@@ -155,7 +192,22 @@ class Worker:
             await self.consumer.stop_consuming()
             self.reception.close()
             self.dead_letters.close()
-        await self._end()
+        await self._say_goodbye()
+
+    def _start_parts(self, group: TaskGroup, stopping: Stopping, drained: anyio.Event) -> None:
+        self.health.part("publisher", lambda: self.publisher.problem)
+        self.health.part("consumer", lambda: None if stopping.requested else self.consumer.problem)
+        self.health.part("handlers", self._handlers)
+        self.health.part("code", self.elsewhere.problem)
+        self.health.part("roles", lambda: self.logins.problem)
+        self.health.part("plain functions", self.left_behind.problem)
+        start_part(group, stopping, "plain functions", lambda: self.left_behind.watch(stopping, drained))
+        start_part(group, stopping, "publisher", self.publisher.run)
+        self._start_loop(group, stopping, "close", CLOSE_INTERVAL, self.closing.close_pass)
+        self._start_loop(group, stopping, "beat", BEAT_INTERVAL, self.beat_pass)
+        watch = Watch.of(self.prepared, self.background)
+        self.health.part("detectors", watch.problem)
+        self._start_loop(group, stopping, "watch", watch.interval, watch.keep)
 
     def _start_loop(
         self,
@@ -173,9 +225,9 @@ class Worker:
     def _start_slots(self, work: TaskGroup, stopping: Stopping) -> None:
         for name, desk in self.reception.desks.items():
             for number in range(desk.handling.job.handler.concurrency):
-                work.start_soon(desk.slot, stopping, name=f"{name} slot {number}")
-        work.start_soon(self.reception.handle_odd, name="odd messages")
-        work.start_soon(self.dead_letters.work, stopping, name="dead letters")
+                start_part(work, stopping, f"{name} slot {number}", partial(desk.slot, stopping))
+        start_part(work, stopping, "odd messages", self.reception.handle_odd)
+        start_part(work, stopping, "dead letters", partial(self.dead_letters.work, stopping))
 
     def _deliver(self, delivery: Delivery) -> None:
         if delivery.queue == self.prepared.topology.accounted_queue:
@@ -188,32 +240,53 @@ class Worker:
         return f"cannot be called: {', '.join(faulty)}" if faulty else None
 
     async def beat_pass(self) -> None:
-        """Say that the worker lives, and how far its queues have been worked off."""
+        """Say that the worker lives and how far its queues have been worked off; follow the versions of these."""
         self.failures.report()
         async with self.background.session() as session:
-            await beat_instance(session, self.prepared.instance.id)
+            await self.witness.beat(session)
+            await self.spoken.listen(session)
+            await self.elsewhere.look(session)
             await advance_queues(session, self.reception.take_started())
+            await self.closing.tell_settled(session)
+            await self.logins.look(session)
+            await self.own_jobs.tell(session)
+            recorded = await read_topology(session)
+        await self.consumer.consume_also(self._other_versions(recorded))
 
-    async def _end(self) -> None:
-        """Look at the last occurrences, say goodbye, and close what is open."""
+    def _other_versions(self, recorded: Mapping[str, Any] | None) -> dict[str, int]:
+        """Give the prefetches of our queues as other arguments made them: what is still in there is ours too."""
+        topology = self.prepared.topology
+        prefetches = self._prefetches({name: desk.handling.job for name, desk in self.reception.desks.items()})
+        others = topology.other_versions(recorded)
+        current = {name: topology.work_queue(key) for name, key in others.items()}
+        return {name: prefetches[queue] for name, queue in current.items() if queue in prefetches}
+
+    async def _say_goodbye(self) -> None:
+        """Look at the last occurrences, and say that this process has ended; what cannot be said in time is left."""
         self.failures.report(everything=True)
         try:
-            await self.closing.close_pass()
-            async with self.background.session() as session:
-                await advance_queues(session, self.reception.take_started())
-                await stop_instance(session, self.prepared.instance.id)
+            with anyio.fail_after(GOODBYE_SECONDS):
+                await self.closing.close_pass()
+                async with self.background.session() as session:
+                    await advance_queues(session, self.reception.take_started())
+                    await stop_instance(session, self.prepared.instance.id)
         except Exception as error:
             if not is_transient(error):
                 raise
-            _log.warning("the end was not recorded", reason=str(error))
+            _log.warning("the end was not recorded", reason=text_of(error) or type(error).__name__)
+
+    async def _close(self) -> None:
+        """Close what is open; a server that does not answer holds up each for a bounded time."""
         await self.consumer.close()
         await self.publisher.close()
-        await self.database.close()
-        await self.background.close()
+        async with anyio.create_task_group() as closing:
+            closing.start_soon(self.database.close)
+            closing.start_soon(self.background.close)
+            closing.start_soon(self.logins.close)
 
 
-async def serve(prepared: Prepared) -> int:
-    """Run a worker until it is told to stop; give the process's exit code."""
+async def serve(prepared: Prepared) -> End:
+    """Run a worker until it is told to stop; say how it has ended."""
     health = Health()
     worker = Worker(prepared, health)
     return await run_service(

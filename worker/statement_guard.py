@@ -11,7 +11,7 @@ _NOT_CODE = re.compile(
 )
 _TRANSACTION_CONTROL = re.compile(
     r"\s*(begin|start\s+transaction|commit|end|rollback(?!\s+(?:work\s+|transaction\s+)?to\b)|abort|prepare\s+transaction"
-    r"|reset\s+(?:role|all|session\s+authorization)|discard\s+\w+|set\s+(?:session\s+|local\s+)?(?:role|session\s+authorization))\b",
+    r"|reset\s+(?:role|all|session\s+authorization)|discard\s+\w+|deallocate\s+(?:prepare\s+)?all|set\s+(?:session\s+|local\s+)?(?:role|session\s+authorization))\b",
     re.IGNORECASE,
 )
 

@@ -7,7 +7,7 @@ from shared.telemetry import Span, failed_account, metrics
 from worker.occurrences import WorkOccurrence
 from worker.outcome import Outcome, Result
 
-_REMARKABLE = (Result.FAILED.value, Result.RETRY.value, Result.UNTRIED.value)
+_REMARKABLE = (Result.FAILED.value, Result.RETRY.value, Result.UNTRIED.value, Result.BLOCKED.value)
 _SHOWN_AT_DEBUG = 20
 _log = logger(__name__)
 

@@ -8,30 +8,29 @@ back before the ledger is written, with qualified names.
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from shared import clock
-from shared.calls import AccountCall, ChunkCall, idempotency_key
+from shared.calls import ChunkCall
 from shared.errors import MatinsError
-from shared.job import Job, SetBased
-from shared.postgres import Row, Session, is_lost_connection, is_over
-from shared.sql_files import statement
+from shared.job import EveryWorker, Job, SetBased
+from shared.limits import CHUNK_BUDGET
+from shared.postgres import CONFLICTS, Row, Session, is_lost_connection, is_over
+from shared.role_names import NO_OTHER_NAMES, RoleNames
+from worker.account_call import call_of
 from worker.invoke import Invocation
 from worker.occurrences import WorkOccurrence
 from worker.outcome import SUCCEEDED, UNTRIED, NotReported, Outcome, Tries, of_chunk
-from worker.savepoints import CommitFailed, Savepoints
-from worker.settle import Again, Settlement, settle_in_transaction
+from worker.savepoints import CommitFailed, Savepoints, behind_foreign_code, silent_at_most
+from worker.settle import Settlement, Settling, settle_as_login, settle_in_transaction
+from worker.turns import Ran, start, take_turns
 
-START_ROWS = statement("worker", "start_rows")
 # The session of a worker that is frozen in a transaction ends by itself, so that another can have its rows.
 FROZEN_MARGIN = timedelta(seconds=5)
-# Well inside the broker's ack timeout of 30 minutes, with one more handler timeout on top.
-CHUNK_BUDGET_SECONDS = 300.0
+# Well inside the broker's ack timeout, with one more handler timeout on top.
+CHUNK_BUDGET_SECONDS = CHUNK_BUDGET.total_seconds()
 
-Settling = Callable[[], AbstractContextManager[Any]]
 Execute = Callable[[Session, WorkOccurrence, Sequence[Row]], Awaitable[dict[str, Outcome]]]
 
 
@@ -49,16 +48,6 @@ class Batch:
     published_at: datetime
 
 
-@dataclass(slots=True)
-class Ran:
-    """What one transaction did: outcomes by account, retries to publish, and accounts whose row was not to be had."""
-
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    again: list[Again] = field(default_factory=list)
-    missed: tuple[str, ...] = ()
-    started_at: datetime | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Runner:
     """How one job's accounts are run in a transaction, by this worker."""
@@ -68,11 +57,25 @@ class Runner:
     instance: str
     chance: Callable[[], float] = random.random
     budget_seconds: float = CHUNK_BUDGET_SECONDS
+    names: RoleNames = NO_OTHER_NAMES
+    charge_conflicts: bool = False
+
+    @property
+    def role(self) -> str | None:
+        """The database role that the job's code runs in, under its name on this cluster."""
+        role = self.job.handler.role
+        return None if role is None else self.names.of(role)
+
+    @property
+    def _silence(self) -> timedelta:
+        return self.invocation.timeout + FROZEN_MARGIN
 
     @property
     def tries(self) -> Tries:
         """What decides whether there is another try."""
-        return Tries(self.job.max_tries, self.job.backoff)
+        # A worker's own run is not tried again: the next instant is its next try.
+        allowed = 1 if isinstance(self.job.handler, EveryWorker) else self.job.max_tries
+        return Tries(allowed, self.job.backoff)
 
     async def run(
         self,
@@ -83,13 +86,23 @@ class Runner:
         settling: Settling | None = None,
         now: datetime | None = None,
     ) -> Ran:
-        """Run a batch in a transaction of its own on `session`.
+        """Run a batch in a transaction of its own on `session`, which is the job's own login's if it has one.
 
         Raises CommitFailed when the commit did not hold, SessionLost when the session ended under the job's code, and
         the driver's errors when the server is not to be had; then nothing was done, and nobody was charged.
         """
-        execute = self._set_based if isinstance(self.job.handler, SetBased) else self._per_account
-        return await self._transaction(session, batch, execute, trace_context, now, settling)
+        try:
+            return await self._transaction(session, batch, self._execute, trace_context, now, settling)
+        except CONFLICTS:
+            if self.charge_conflicts:
+                raise
+            # Nobody is to blame. But code that provokes it itself would go on for ever, so the second time is its own.
+            again = replace(self, charge_conflicts=True)
+            return await again.run(session, batch, trace_context=trace_context, settling=settling, now=now)
+
+    @property
+    def _execute(self) -> Execute:
+        return self._set_based if isinstance(self.job.handler, SetBased) else self._per_account
 
     async def record_failure(
         self,
@@ -100,12 +113,15 @@ class Runner:
         trace_context: str = "",
         now: datetime | None = None,
     ) -> Ran:
-        """Charge the accounts of a batch whose own commit failed, in a transaction that runs none of the job's code."""
+        """Charge the accounts of a batch whose own commit failed, in a transaction that runs none of the job's code.
+
+        `session` is the worker's own, also for a job with a login.
+        """
 
         async def fail(_session: Session, _occurrence: WorkOccurrence, rows: Sequence[Row]) -> dict[str, Outcome]:
             return {row["account"]: self.tries.after(error, row["attempts"] + 1, self.chance()) for row in rows}
 
-        return await self._transaction(session, batch, fail, trace_context, now, None)
+        return await self._transaction(session, batch, fail, trace_context, now, None, charging=True)
 
     async def _transaction(
         self,
@@ -115,11 +131,12 @@ class Runner:
         trace_context: str,
         now: datetime | None,
         settling: Settling | None,
+        *,
+        charging: bool = False,
     ) -> Ran:
-        limit = round((self.invocation.timeout + FROZEN_MARGIN).total_seconds() * 1000)
-        await session.execute(f"begin; set local idle_in_transaction_session_timeout = {limit}")
+        await session.execute(f"begin; {silent_at_most(self._silence)}")
         try:
-            ran = await self._within(session, batch, execute, trace_context, now, settling)
+            ran = await self._within(session, batch, execute, trace_context, now, settling, charging=charging)
             if ran.outcomes:
                 await self._commit(session)
             return ran
@@ -135,32 +152,56 @@ class Runner:
         trace_context: str,
         now: datetime | None,
         settling: Settling | None,
+        *,
+        charging: bool,
     ) -> Ran:
         occurrence = batch.occurrence
-        rows = await session.fetch(
-            START_ROWS, occurrence.id, occurrence.scheduled_at, list(batch.accounts), batch.generation, now
+        as_login = self.job.handler.login is not None and not charging
+        rows, blocked = await start(
+            session,
+            self.job,
+            occurrence,
+            batch.accounts,
+            batch.generation,
+            now,
+            as_login=as_login,
+            in_turn=take_turns(self.job) and not charging,
         )
         found = {row["account"] for row in rows}
         ran = Ran(missed=tuple(account for account in batch.accounts if account not in found))
         if not rows:
             return ran
         ran.started_at = rows[-1]["started_at"]
+        settlement = Settlement(occurrence, ran.started_at, self.instance, batch.published_at, trace_context)
+        with behind_foreign_code(session):
+            running = [row for row in rows if row["account"] not in blocked]
+            done = await self._executed(session, execute, occurrence, running) if running else {}
+            ran.outcomes = blocked | done
+            if as_login:
+                epochs = {row["account"]: row["epoch"] for row in rows}
+                ran.again = await settle_as_login(session, settlement, ran.outcomes, epochs, settling)
+            else:
+                ran.again = await settle_in_transaction(session, settlement, ran.outcomes, settling)
+        return ran
+
+    async def _executed(
+        self, session: Session, execute: Execute, occurrence: WorkOccurrence, rows: Sequence[Row]
+    ) -> dict[str, Outcome]:
         try:
-            ran.outcomes = await execute(session, occurrence, rows)
+            return await execute(session, occurrence, rows)
         except Exception as error:
             if is_over(session) and not isinstance(error, MatinsError):
                 problem = f"{type(error).__name__}: {error}"
                 raise SessionLost(problem) from error
             raise
-        settlement = Settlement(occurrence, ran.started_at, self.instance, batch.published_at, trace_context)
-        ran.again = await settle_in_transaction(session, settlement, ran.outcomes, settling)
-        return ran
 
     async def _commit(self, session: Session) -> None:
         try:
             tag = await session.execute("commit")
         except Exception as error:
             if is_lost_connection(error) or isinstance(error, TimeoutError):
+                raise
+            if isinstance(error, CONFLICTS) and not self.charge_conflicts:
                 raise
             problem = f"{type(error).__name__}: {error}"
             raise CommitFailed(problem) from error
@@ -172,7 +213,7 @@ class Runner:
     async def _per_account(
         self, session: Session, occurrence: WorkOccurrence, rows: Sequence[Row]
     ) -> dict[str, Outcome]:
-        marks = Savepoints(session, self.job.handler.role)
+        marks = Savepoints(session, self.role, self._silence, charge_conflicts=self.charge_conflicts)
         outcomes: dict[str, Outcome] = {}
         deadline = clock.monotonic() + self.budget_seconds
         for number, row in enumerate(rows, 1):
@@ -186,22 +227,17 @@ class Runner:
     async def _one(
         self, session: Session, occurrence: WorkOccurrence, row: Row, marks: Savepoints, *, last: bool
     ) -> Outcome:
-        attempt = row["attempts"] + 1
-        key = idempotency_key(occurrence.identity, row["account"], salt=row["key_salt"])
         error = await marks.run(
-            lambda: self.invocation.with_connection(
-                session,
-                lambda lent: AccountCall(occurrence.identity, occurrence.window, row["account"], attempt, key, lent),
-            ),
+            lambda: self.invocation.with_connection(session, lambda lent: call_of(self.job, occurrence, row, lent)),
             last=last,
         )
-        return SUCCEEDED if error is None else self.tries.after(error, attempt, self.chance())
+        return SUCCEEDED if error is None else self.tries.after(error, row["attempts"] + 1, self.chance())
 
     async def _set_based(self, session: Session, occurrence: WorkOccurrence, rows: Sequence[Row]) -> dict[str, Outcome]:
         """Run the chunk; what fails as a whole is halved, until an account that stands alone can be charged."""
         attempts: Mapping[str, int] = {row["account"]: row["attempts"] + 1 for row in rows}
         outcomes: dict[str, Outcome] = {}
-        marks = Savepoints(session, self.job.handler.role)
+        marks = Savepoints(session, self.role, self._silence, charge_conflicts=self.charge_conflicts)
         deadline = clock.monotonic() + self.budget_seconds
         waiting = [tuple(attempts)]
         while waiting:

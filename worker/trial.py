@@ -5,7 +5,7 @@ the handler is idempotent: PostgreSQL counts the rows that each run wrote, table
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -15,15 +15,18 @@ from schemas.occurrence import Identity
 from shared import clock
 from shared.calls import OutsideCall, Window, idempotency_key
 from shared.errors import MatinsError
-from shared.job import Job, Outside, SetBased
+from shared.job import EveryWorker, Job, Outside, SetBased
 from shared.lifecycle import instance_id
 from shared.postgres import Row, Session, connect, is_over
+from shared.role_names import RoleNames
 from shared.settings import Settings
 from shared.sql_files import statement
+from worker.evidence import record_trial
 from worker.invoke import Function, Invocation
 from worker.occurrences import WorkOccurrence
 from worker.outcome import Outcome, Result
 from worker.outside import OutsideRunner
+from worker.savepoints import silent_at_most
 from worker.transaction import FROZEN_MARGIN, Runner
 
 WRITTEN_ROWS = statement("worker", "written_rows")
@@ -54,7 +57,7 @@ class Trial:
     """What was tried.
 
     `kept` tells whether the transaction was committed, None where there was none. `differs` says how the second run
-    changed something, '' when it didn't or there was none.
+    changed something, '' when it didn't or there was none. `recorded`: workers may run this code for themselves.
     """
 
     occurrence: Identity
@@ -63,6 +66,7 @@ class Trial:
     runs: tuple[OneRun, ...]
     kept: bool | None
     differs: str = ""
+    recorded: bool = False
 
     @property
     def good(self) -> bool:
@@ -116,25 +120,41 @@ def latest_due(job: Job) -> datetime:
 
 
 async def try_account(
-    settings: Settings, job: Job, function: Function, account: str, at: datetime, *, dry_run: bool, twice: bool
+    settings: Settings,
+    job: Job,
+    function: Function,
+    account: str,
+    at: datetime,
+    *,
+    dry_run: bool,
+    twice: bool,
+    actor: str = "",
 ) -> Trial:
     """Run one account of a job, once or twice; nothing is kept when anything was not good.
 
-    Raises DatabaseUnavailable, CommitFailed when the job's code ended the transaction, and the driver's errors.
+    Of what every worker runs for itself, a second run that changed nothing is recorded, by `actor`. Raises
+    DatabaseUnavailable, CommitFailed when the job's code ended the transaction, and the driver's errors.
     """
     invocation = Invocation(function, job.handler.timeout, anyio.CapacityLimiter(1))
     identity, window = due_window(job, at)
     occurrence = WorkOccurrence(NO_OCCURRENCE, identity, window, "")
     if isinstance(job.handler, Outside):
         return await _try_outside(settings, job, invocation, occurrence, account, twice=twice)
+    login = job.handler.login
     session = await connect(
-        settings.secret("database_url"),
+        settings.secret("database_url") if login is None else settings.login_url(login),
         name="matins worker try",
         timeout=settings.database_timeout,
         statement_cache_size=settings.statement_cache_size,
     )
     try:
-        return await _try_in_transaction(session, job, invocation, occurrence, account, keep=not dry_run, twice=twice)
+        trial = await _try_in_transaction(
+            session, job, invocation, occurrence, account, settings.database_roles, keep=not dry_run, twice=twice
+        )
+        if isinstance(job.handler, EveryWorker) and trial.good and twice:
+            await record_trial(session, job, function, actor)
+            trial = replace(trial, recorded=True)
+        return trial
     finally:
         await session.close()
 
@@ -145,13 +165,13 @@ async def _try_in_transaction(
     invocation: Invocation,
     occurrence: WorkOccurrence,
     account: str,
+    names: RoleNames,
     *,
     keep: bool,
     twice: bool,
 ) -> Trial:
-    runner = TransactionTrial(job, invocation, instance_id())
-    limit = round((job.handler.timeout + FROZEN_MARGIN).total_seconds() * 1000)
-    await session.execute(f"begin; set local idle_in_transaction_session_timeout = {limit}")
+    runner = TransactionTrial(job, invocation, instance_id(), names=names)
+    await session.execute(f"begin; {silent_at_most(job.handler.timeout + FROZEN_MARGIN)}")
     try:
         runs = [await runner.once(session, occurrence, account)]
         if twice and runs[0].good:

@@ -1,7 +1,7 @@
 """The jobs of a billing company, as an author declares them: MATINS_JOBS=examples.billing.jobs."""
 
 from examples.billing.invoices import invoice
-from examples.billing.settings import schedule
+from examples.billing.settings import role, schedule
 from examples.billing.usage import roll_up
 from shared.job import (
     Backoff,
@@ -26,8 +26,9 @@ NIGHTLY = Decisions(
     start_within=minutes(10),
     finish_within=hours(3),
 )
-DUE = SqlAccounts(statement("examples.billing", "due"))
-USED = SqlAccounts(statement("examples.billing", "used"))
+INVOICE, USAGE = role("job_invoice"), role("job_usage")
+DUE = SqlAccounts(statement("examples.billing", "due"), role=INVOICE)
+USED = SqlAccounts(statement("examples.billing", "used"), role=USAGE)
 SOON = Backoff(first=seconds(1), limit=minutes(5))
 
 jobs = [
@@ -35,7 +36,7 @@ jobs = [
         "invoice-run",
         schedule=NIGHT,
         accounts=DUE,
-        handler=PerAccount(invoice),
+        handler=PerAccount(invoice, role=INVOICE),
         decisions=NIGHTLY,
         backoff=SOON,
         description="Issues an invoice for every account whose billing period closed.",
@@ -44,7 +45,7 @@ jobs = [
         "usage-rollup",
         schedule=NIGHT,
         accounts=USED,
-        handler=SetBased(roll_up, chunk_size=100),
+        handler=SetBased(roll_up, role=USAGE, chunk_size=100),
         decisions=NIGHTLY,
         backoff=SOON,
         description="Adds the day's usage of every account to its total of the billing period.",

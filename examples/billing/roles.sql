@@ -1,14 +1,14 @@
--- Roles for the jobs, for `PerAccount(…, role="job_invoice")` and `SetBased(…, role="job_usage")`. The account sources
--- run under them as well. The services' own login must be a member: `grant job_invoice, job_usage to …`.
+-- Roles for the jobs, which MATINS_EXAMPLE_ROLES=yes has them ask for; the account sources run under them as well.
+-- `migrate` lets the services' groups take them. Whoever may not make roles finds them made, or is told.
 do $$
 begin
-    create role job_invoice nologin;
+    if to_regrole('job_invoice') is null then create role job_invoice nologin; end if;
 exception when duplicate_object or unique_violation then null;
 end
 $$;
 do $$
 begin
-    create role job_usage nologin;
+    if to_regrole('job_usage') is null then create role job_usage nologin; end if;
 exception when duplicate_object or unique_violation then null;
 end
 $$;

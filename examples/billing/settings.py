@@ -3,6 +3,7 @@
 - MATINS_EXAMPLE_SCHEDULE: cron text in UTC for all three jobs (by default `0 2 * * *`); a demonstration lets the night
   come in a minute.
 - MATINS_EXAMPLE_PAYMENTS_URL: where the payment provider answers.
+- MATINS_EXAMPLE_ROLES: `yes` gives each job a database role of its own; `roles.sql` makes them.
 - MATINS_EXAMPLE_SLOW_SECONDS: how long a slow account takes (by default 1).
 """
 
@@ -19,6 +20,11 @@ class NoPaymentsUrl(MatinsError):
 def schedule() -> str:
     """Give the cron text of the jobs."""
     return environ.get("MATINS_EXAMPLE_SCHEDULE") or "0 2 * * *"
+
+
+def role(name: str) -> str | None:
+    """Give the name of a job's role, if the jobs are to have some."""
+    return name if environ.get("MATINS_EXAMPLE_ROLES") == "yes" else None
 
 
 def payments_url() -> SplitResult:

@@ -21,6 +21,7 @@ RABBIT_IMAGE: Final = "rabbitmq:4-management"
 START_SECONDS = 90.0
 STOP_SECONDS = 30
 USER = "matins"
+TLS_PORT = 5671
 
 
 class Contained:
@@ -95,7 +96,8 @@ class Contained:
 class PostgresContainer(Contained, DatabaseServer):
     """PostgreSQL in a container."""
 
-    def __init__(self) -> None:
+    def __init__(self, image: str = POSTGRES_IMAGE) -> None:
+        self._image = image
         self._port = free_ports(1)[0]
         self._password = secrets.token_hex(12)
         super().__init__(self._describe, lambda host: probe.postgres_answers(host, self._port))
@@ -105,9 +107,18 @@ class PostgresContainer(Contained, DatabaseServer):
         """An administrator's address of the database `postgres`."""
         return f"postgresql://postgres:{self._password}@{self.host}:{self._port}/postgres"
 
+    def stop_at_once(self) -> None:
+        """Stop in the immediate mode."""
+        self._wrapped().kill("SIGQUIT")
+        self._wrapped().wait()
+
+    def kill_backend(self, process_id: int) -> None:
+        """End one backend with SIGKILL."""
+        self._wrapped().exec_run(["kill", "-KILL", str(process_id)])
+
     def _describe(self) -> DockerContainer:
         return (
-            DockerContainer(POSTGRES_IMAGE)
+            DockerContainer(self._image)
             .with_env("POSTGRES_PASSWORD", self._password)
             .with_bind_ports(5432, self._port)
             .with_command("postgres -c max_connections=200 -c fsync=off -c full_page_writes=off")
@@ -117,8 +128,9 @@ class PostgresContainer(Contained, DatabaseServer):
 class RabbitContainer(Contained, BrokerServer):
     """RabbitMQ, with its management interface, in a container."""
 
-    def __init__(self) -> None:
-        self._port, self._management_port = free_ports(2)
+    def __init__(self, image: str = RABBIT_IMAGE) -> None:
+        self._image = image
+        self._port, self._management_port, self._tls_port = free_ports(3)
         self._password = secrets.token_hex(12)
         super().__init__(self._describe, self._both_answer)
 
@@ -131,6 +143,16 @@ class RabbitContainer(Contained, BrokerServer):
     def management_url(self) -> str:
         """The address of the management interface."""
         return f"http://{USER}:{self._password}@{self.host}:{self._management_port}"
+
+    @property
+    def tls_port(self) -> int:
+        """The published port."""
+        return self._tls_port
+
+    @property
+    def tls_listener(self) -> tuple[str, int]:
+        """The usual port, inside of the container."""
+        return "0.0.0.0", TLS_PORT  # noqa: S104 - the container's own interfaces
 
     def control(self, *arguments: str) -> None:
         """Run rabbitmqctl."""
@@ -148,10 +170,11 @@ class RabbitContainer(Contained, BrokerServer):
 
     def _describe(self) -> DockerContainer:
         return (
-            DockerContainer(RABBIT_IMAGE)
+            DockerContainer(self._image)
             .with_env("RABBITMQ_DEFAULT_USER", USER)
             .with_env("RABBITMQ_DEFAULT_PASS", self._password)
             .with_kwargs(hostname="matins")  # the data folder is named after the host
             .with_bind_ports(5672, self._port)
             .with_bind_ports(15672, self._management_port)
+            .with_bind_ports(TLS_PORT, self._tls_port)
         )

@@ -2,11 +2,13 @@
 
 1. An address in the environment: MATINS_TEST_DATABASE_URL (of an administrator who may create databases and roles),
    MATINS_TEST_BROKER_URL, and MATINS_TEST_MANAGEMENT_URL beside the latter.
-2. Containers, if a Docker engine answers and has or gets the images.
-3. Private instances of the programs on this machine.
-4. With `install=True`, as root on Debian and its kin: the packages are installed first, then as 3.
+2. What MATINS_TEST_DATABASE_SERVER or MATINS_TEST_BROKER_SERVER chooses: an image, or a folder of programs.
+3. Containers, if a Docker engine answers and has or gets the images.
+4. Private instances of the programs on this machine.
+5. With `install=True`, as root on Debian and its kin: the packages are installed first, then as 4.
 
-If none works, ServerUnavailableError says what to install. Nothing is ever skipped.
+What is chosen serves or fails; nothing else serves in its place. If none works, ServerUnavailableError says what to
+install. Nothing is ever skipped.
 """
 
 import os
@@ -14,10 +16,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from examples.servers.installer import can_install, install, missing_packages
 from examples.servers.postgres import PostgresServer, find_postgres
 from examples.servers.probe import docker_answers
+from examples.servers.programs import BROKER_SERVER_VARIABLE, DATABASE_SERVER_VARIABLE, chosen
 from examples.servers.rabbit import RabbitServer, find_rabbit
 from examples.servers.server import BrokerServer, DatabaseServer, ServerUnavailableError
 
@@ -84,11 +88,14 @@ def running_rabbit(*, install_missing: bool = False) -> Iterator[Broker]:
 
 def started_postgres(*, install_missing: bool = False) -> DatabaseServer:
     """Start a PostgreSQL of our own, which the caller deletes; raises ServerUnavailableError."""
-    if docker_answers():
-        from examples.servers.containers import PostgresContainer  # noqa: PLC0415 - Docker's library only if it serves
+    choice = chosen(DATABASE_SERVER_VARIABLE)
+    if isinstance(choice, Path):
+        return PostgresServer().__enter__()
+    if choice is not None or docker_answers():
+        from examples.servers.containers import POSTGRES_IMAGE, PostgresContainer  # noqa: PLC0415 - only if it serves
 
-        with falling_back("PostgreSQL"):
-            return PostgresContainer().__enter__()
+        with falling_back("PostgreSQL", choice):
+            return PostgresContainer(choice or POSTGRES_IMAGE).__enter__()
     if find_postgres() is None:
         provide("postgresql", DATABASE_VARIABLE, install_missing=install_missing)
     return PostgresServer().__enter__()
@@ -96,30 +103,36 @@ def started_postgres(*, install_missing: bool = False) -> DatabaseServer:
 
 def started_rabbit(*, install_missing: bool = False) -> BrokerServer:
     """Start a RabbitMQ of our own, which the caller deletes; raises ServerUnavailableError."""
-    if docker_answers():
-        from examples.servers.containers import RabbitContainer  # noqa: PLC0415 - Docker's library only if it serves
+    choice = chosen(BROKER_SERVER_VARIABLE)
+    if isinstance(choice, Path):
+        return RabbitServer().__enter__()
+    if choice is not None or docker_answers():
+        from examples.servers.containers import RABBIT_IMAGE, RabbitContainer  # noqa: PLC0415 - only if it serves
 
-        with falling_back("RabbitMQ"):
-            return RabbitContainer().__enter__()
+        with falling_back("RabbitMQ", choice):
+            return RabbitContainer(choice or RABBIT_IMAGE).__enter__()
     if find_rabbit() is None:
         provide("rabbitmq-server", BROKER_VARIABLE, install_missing=install_missing)
     return RabbitServer().__enter__()
 
 
 def needed_packages() -> list[str]:
-    """Give the packages without which a server would come from nowhere."""
-    if docker_answers():
-        return []
+    """Give the packages without which a server would come from nowhere, and those that only tests need."""
     given = {"postgresql": DATABASE_VARIABLE, "rabbitmq-server": BROKER_VARIABLE}
-    return [package for package in missing_packages() if not os.environ.get(given[package])]
+    missing = missing_packages()
+    servers = [] if docker_answers() else [one for one in missing if one in given and not os.environ.get(given[one])]
+    # Who cannot install it is told so by the one test that needs it.
+    return servers + [one for one in missing if one not in given and can_install()]
 
 
 @contextmanager
-def falling_back(name: str) -> Iterator[None]:
-    """Say why there is no container of `name`, and go on without it."""
+def falling_back(name: str, choice: str | None) -> Iterator[None]:
+    """Say why there is no container of `name`, and go on without it unless it was chosen."""
     try:
         yield
     except ServerUnavailableError as error:
+        if choice is not None:
+            raise
         print(f"No container of {name}, so this machine's own programs serve: {error}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Install the two servers from the distribution, where that is possible: as root, on Debian and its kin.
+"""Install servers from the distribution, where that is possible: as root, on Debian and its kin.
 
 The packages start a server of the system when they are installed. A policy file, there for the length of the
 installation only, keeps them from it.
@@ -11,18 +11,37 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from examples.servers.pgbouncer import find_pgbouncer
 from examples.servers.postgres import find_postgres
 from examples.servers.rabbit import find_rabbit
 from examples.servers.server import ServerUnavailableError
 
 POLICY = Path("/usr/sbin/policy-rc.d")
+FAKETIME = "*/faketime/libfaketimeMT.so.1"
 LOCK_WAIT = ("-o", "DPkg::Lock::Timeout=300")
 
 
 def missing_packages() -> list[str]:
     """Give the packages whose programs aren't on this machine."""
-    finders = {"postgresql": find_postgres, "rabbitmq-server": find_rabbit}
+    finders = {"postgresql": find_postgres, "rabbitmq-server": find_rabbit, "pgbouncer": find_pgbouncer}
     return [package for package, find in finders.items() if find() is None]
+
+
+def find_faketime() -> Path | None:
+    """Find the library that gives a process another clock, or None."""
+    return next(iter(sorted(Path("/usr/lib").glob(FAKETIME))), None)
+
+
+def find_promtool() -> Path | None:
+    """Find the program that judges rules for Prometheus, or None."""
+    found = shutil.which("promtool")
+    return Path(found) if found else None
+
+
+def packages_of_tests() -> list[str]:
+    """Give the packages that only tests need, are missing, and can be installed by this process."""
+    found = {"faketime": find_faketime(), "prometheus": find_promtool()}
+    return [package for package, program in found.items() if program is None] if can_install() else []
 
 
 def can_install() -> bool:

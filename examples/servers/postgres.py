@@ -10,6 +10,7 @@ from pathlib import Path
 from examples.servers import probe
 from examples.servers.ports import LOOPBACK, free_ports
 from examples.servers.process import Process, as_ordinary_user, give_away, private_folder
+from examples.servers.programs import DATABASE_SERVER_VARIABLE, Programs, chosen, programs_in
 from examples.servers.server import DatabaseServer, ServerUnavailableError, wait_until
 
 START_SECONDS = 30.0
@@ -17,17 +18,23 @@ STOP_SECONDS = 20.0
 MAX_CONNECTIONS = 200
 
 
-def find_postgres() -> Path | None:
-    """Give the folder with the newest `initdb` and `postgres` of this machine, if there is one."""
+def find_postgres() -> Programs | None:
+    """Give the programs that the environment chooses, or else the newest `initdb` and `postgres` of this machine.
+
+    Raises ServerUnavailableError when the chosen folder has none.
+    """
+    folder = chosen(DATABASE_SERVER_VARIABLE)
+    if isinstance(folder, Path):
+        return programs_in(folder, DATABASE_SERVER_VARIABLE, "initdb", "usr/lib/postgresql/*/bin")
     folders = [entry for entry in Path("/usr/lib/postgresql").glob("*/bin") if (entry / "initdb").exists()]
     if folders:
-        return max(folders, key=lambda entry: float(entry.parent.name))
+        return Programs(max(folders, key=lambda entry: float(entry.parent.name)))
     found = shutil.which("initdb")
-    return Path(found).resolve().parent if found else None
+    return Programs(Path(found).resolve().parent) if found else None
 
 
 class PostgresServer(DatabaseServer):
-    """PostgreSQL from the programs on this machine.
+    """PostgreSQL from programs that are there or were chosen.
 
     `durable=False` trades what survives a crash of the machine (never that of a process) for speed.
     """
@@ -54,7 +61,7 @@ class PostgresServer(DatabaseServer):
         if not self._data.exists():
             self._make_data()
         process = Process(
-            [str(self._programs / "postgres"), "-D", str(self._data), *self._options()],
+            self._programs.command(self._folder, "postgres", "-D", self._seen(self._data), *self._options()),
             environment=self._environment(),
             log=self._folder / "log",
             death_signal="QUIT",
@@ -72,6 +79,16 @@ class PostgresServer(DatabaseServer):
         if self._process:
             self._process.end(signal.SIGINT, STOP_SECONDS)
             self._process = None
+
+    def stop_at_once(self) -> None:
+        """Stop in the immediate mode."""
+        if self._process:
+            self._process.end(signal.SIGQUIT, STOP_SECONDS)
+            self._process = None
+
+    def kill_backend(self, process_id: int) -> None:
+        """End one backend with SIGKILL."""
+        os.kill(process_id, signal.SIGKILL)
 
     def kill(self) -> None:
         """End the postmaster and every backend with SIGKILL."""
@@ -93,6 +110,9 @@ class PostgresServer(DatabaseServer):
         """Kill it and remove its folder."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _seen(self, path: Path) -> str:
+        return str(self._programs.seen(path, self._folder))
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "LC_ALL": "C"}
@@ -116,11 +136,12 @@ class PostgresServer(DatabaseServer):
         give_away(secret)
         made = subprocess.run(
             as_ordinary_user(
-                [
-                    *(str(self._programs / "initdb"), "-D", str(self._data), "-U", "postgres", "--no-sync"),
-                    *("--auth=scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--locale=C"),
+                self._programs.command(
+                    self._folder,
+                    *("initdb", "-D", self._seen(self._data), "-U", "postgres", "--no-sync"),
+                    *("--auth=scram-sha-256", f"--pwfile={self._seen(secret)}", "--encoding=UTF8", "--locale=C"),
                     *("--locale-provider=icu", "--icu-locale=en"),
-                ]
+                )
             ),
             env=self._environment(),
             cwd=self._folder,

@@ -11,11 +11,13 @@ from pathlib import Path
 from examples.servers import probe
 from examples.servers.ports import LOOPBACK, free_ports
 from examples.servers.process import Process, as_ordinary_user, give_away, private_folder
+from examples.servers.programs import BROKER_SERVER_VARIABLE, Programs, chosen, programs_in
 from examples.servers.server import BrokerServer, ServerUnavailableError, wait_until
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 USER = "matins"
+PLACES = "usr/lib/rabbitmq/lib/rabbitmq_server-*"
 CONFIGURATION = """
 listeners.tcp.default = {loopback}:{amqp_port}
 management.tcp.ip = {loopback}
@@ -32,17 +34,23 @@ log.file.level = info
 VIRTUAL_MACHINE_ARGUMENTS = "-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none"
 
 
-def find_rabbit() -> Path | None:
-    """Give the newest `rabbitmq-server` of this machine that any user may run, if there is one.
+def find_rabbit() -> Programs | None:
+    """Give the programs that the environment chooses, or else the newest of this machine that any user may run.
 
-    The wrappers in /usr/sbin are passed over: they insist on the user and on the node of the system.
+    The wrappers in /usr/sbin are passed over: they insist on the user and on the node of the system. Raises
+    ServerUnavailableError when the chosen folder has none.
     """
-    found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
-    return found[-1] if found else None
+    folder = chosen(BROKER_SERVER_VARIABLE)
+    if isinstance(folder, Path):
+        return programs_in(folder, BROKER_SERVER_VARIABLE, "rabbitmq-server", f"{PLACES}/sbin")
+    found = sorted(Path("/").glob(f"{PLACES}/sbin/rabbitmq-server"))
+    return Programs(found[-1].parent) if found else None
 
 
-def find_registry() -> str:
-    """Give the path of Erlang's name registry; raises ServerUnavailableError."""
+def find_registry(programs: Programs) -> str:
+    """Give the path of Erlang's name registry as the programs see it; raises ServerUnavailableError."""
+    if programs.system is not None:
+        return "/usr/bin/epmd"
     found = shutil.which("epmd") or next(map(str, Path("/usr/lib/erlang").glob("erts-*/bin/epmd")), None)
     if found is None:
         raise ServerUnavailableError("There is no epmd on this machine: install the package erlang-base.")
@@ -50,14 +58,14 @@ def find_registry() -> str:
 
 
 class RabbitServer(BrokerServer):
-    """RabbitMQ, with its management interface, from the programs on this machine."""
+    """RabbitMQ, with its management interface, from programs that are there or were chosen."""
 
     def __init__(self) -> None:
-        program = find_rabbit()
-        if program is None:
+        programs = find_rabbit()
+        if programs is None:
             raise ServerUnavailableError("There is no RabbitMQ on this machine: install the package rabbitmq-server.")
-        self._program = program
-        self._amqp_port, self._management_port, self._node_port, self._registry_port = free_ports(4)
+        self._programs = programs
+        self._amqp_port, self._management_port, self._node_port, self._registry_port, self._tls_port = free_ports(5)
         self._password = secrets.token_hex(12)
         self._folder = private_folder("rabbit")
         self._processes: list[Process] = []
@@ -74,11 +82,22 @@ class RabbitServer(BrokerServer):
         """The address of the management interface."""
         return f"http://{USER}:{self._password}@{LOOPBACK}:{self._management_port}"
 
+    @property
+    def tls_port(self) -> int:
+        """A port that nothing else uses."""
+        return self._tls_port
+
+    @property
+    def tls_listener(self) -> tuple[str, int]:
+        """The same port, on the loopback interface."""
+        return LOOPBACK, self._tls_port
+
     def start(self) -> None:
         """Start on the kept data, the registry first, and return when clients and the management are answered."""
-        registry = self._run([find_registry(), "-address", LOOPBACK, "-port", str(self._registry_port)], "registry.log")
+        port = str(self._registry_port)
+        registry = self._run("registry.log", find_registry(self._programs), "-address", LOOPBACK, "-port", port)
         wait_until(self._registry_listens, START_SECONDS, registry.last_lines)
-        node = self._run([str(self._program)], "output.log")
+        node = self._run("output.log", "rabbitmq-server")
 
         def answers() -> bool:
             node.check()
@@ -109,7 +128,7 @@ class RabbitServer(BrokerServer):
     def control(self, *arguments: str) -> None:
         """Run rabbitmqctl."""
         done = subprocess.run(
-            as_ordinary_user([str(self._program.with_name("rabbitmqctl")), *arguments]),
+            as_ordinary_user(self._programs.command(self._folder, "rabbitmqctl", *arguments)),
             env=self._environment(),
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
@@ -132,7 +151,8 @@ class RabbitServer(BrokerServer):
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _run(self, command: list[str], log: str) -> Process:
+    def _run(self, log: str, program: str, *arguments: str) -> Process:
+        command = self._programs.command(self._folder, program, *arguments)
         process = Process(command, environment=self._environment(), log=self._folder / log)
         self._processes.append(process)
         return process
@@ -153,7 +173,8 @@ class RabbitServer(BrokerServer):
         )
 
     def _environment(self) -> dict[str, str]:
-        folder, data = self._folder, self._folder / "data"
+        folder = self._programs.seen(self._folder, self._folder)
+        data = folder / "data"
         return {
             "PATH": os.environ["PATH"],
             "LC_ALL": "C.UTF-8",

@@ -66,6 +66,14 @@ class Server(ABC):
 class DatabaseServer(Server):
     """A PostgreSQL server; `url` is an administrator's address of the database `postgres`."""
 
+    @abstractmethod
+    def stop_at_once(self) -> None:
+        """Stop in PostgreSQL's immediate mode: no session ends in order, and the next start recovers."""
+
+    @abstractmethod
+    def kill_backend(self, process_id: int) -> None:
+        """End one backend with SIGKILL; the server then ends every session and recovers by itself."""
+
 
 class BrokerServer(Server):
     """A RabbitMQ server; `url` is an administrator's address of the default virtual host."""
@@ -74,6 +82,16 @@ class BrokerServer(Server):
     @abstractmethod
     def management_url(self) -> str:
         """The address of the management interface, with its user and password, without a path."""
+
+    @property
+    @abstractmethod
+    def tls_port(self) -> int:
+        """A port of this machine that is kept for TLS: clients reach there what listens at `tls_listener`."""
+
+    @property
+    @abstractmethod
+    def tls_listener(self) -> tuple[str, int]:
+        """The address and port at which the broker may be told to listen for TLS; it doesn't by itself."""
 
     @abstractmethod
     def control(self, *arguments: str) -> None:

@@ -1,16 +1,25 @@
 """The deployment in compose.yaml: who waits for whom, who may do what, and what ends in time."""
 
+import importlib
 import json
 import re
+import shutil
+import subprocess
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import examples.billing.jobs
+from shared.job import Job
+from shared.role_names import role_names
 from shared.settings import load_settings, setting_rows
 from tests.architecture.sources import ROOT
 from tests.architecture.test_dockerfile import environment
+from trigger.database_roles import creation, plan_for
 
 SERVICES = ("trigger", "worker")
 ONE_SHOT = ("migrate", "data")
@@ -149,19 +158,31 @@ def test_every_setting_exists_and_no_secret_lies_in_the_environment() -> None:
             assert not variable.endswith("_URL") or variable.startswith("MATINS_EXAMPLE_"), variable
 
 
-def test_nobody_reads_the_owners_secrets_but_migrate() -> None:
-    readers = {name for name in composition()["services"] if any("owner" in one for one in mounted(name).values())}
-    assert readers == {"migrate"}
-    assert set(mounted("migrate").values()) == {"database_owner_url", "broker_owner_url"}
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of secrets, as the script makes it."""
+    folder = tmp_path_factory.mktemp("deploy")
+    shutil.copy(ROOT / "deploy/secrets.sh", folder)
+    shell = shutil.which("sh")
+    assert shell is not None
+    subprocess.run([shell, folder / "secrets.sh"], check=True, capture_output=True)
+    return folder / "secrets"
 
 
-def test_every_secret_is_a_file_that_the_script_makes_and_git_ignores() -> None:
-    script = read("deploy/secrets.sh")
+def test_nobody_reads_the_owners_addresses_but_who_makes_tables_and_queues() -> None:
+    owners = {"database_owner_url", "broker_owner_url"}
+    readers = {name: set(mounted(name).values()) & owners for name in composition()["services"]}
+    assert {name: read for name, read in readers.items() if read} == {"migrate": owners, "data": {"database_owner_url"}}
+    assert set(mounted("migrate").values()) == owners
+
+
+def test_every_secret_is_a_file_that_the_script_makes_and_git_ignores(made: Path) -> None:
     used = {one for name in composition()["services"] for one in mounted(name).values()}
     assert used == set(composition()["secrets"])
     for secret in composition()["secrets"].values():
-        assert secret["file"].startswith("deploy/secrets/")
-        assert re.search(rf"\b(write|password) {re.escape(secret['file'].rpartition('/')[2])}\b", script)
+        folder, _, file = secret["file"].rpartition("/")
+        assert folder == "deploy/secrets"
+        assert (made / file).read_text().strip()
     assert read("deploy/secrets/.gitignore").splitlines()[1:] == ["*", "!.gitignore"]
 
 
@@ -171,21 +192,46 @@ def test_every_file_that_is_mounted_exists() -> None:
     assert all(one.endswith(":ro") and (ROOT / one.split(":")[0]).is_file() for one in bound)
 
 
-def test_the_services_may_not_change_the_broker_and_migrate_may() -> None:
-    rights = {one["user"]: one for one in json.loads(read("deploy/rabbitmq/rights.json"))["permissions"]}
-    prefix = rf"^{default('MATINS_PREFIX')}\."
-    assert rights["service"] == {
-        "vhost": "matins",
-        "user": "service",
-        "configure": "^$",
-        "write": prefix,
-        "read": prefix,
-    }
-    assert rights["operator"]["configure"] == "^$"
-    assert [rights["owner"][right] for right in ("configure", "write", "read")] == [prefix] * 3
-    script = read("deploy/secrets.sh")
-    assert {name for name in rights if f'{{"name": "{name}"' in script} == set(rights)
-    assert "amqp://service:" in script.partition("write broker_url")[2].partition("EOF\n")[2].partition("EOF")[0]
+@pytest.mark.parametrize(
+    ("name", "user"), [("migrate", "owner"), ("trigger", "trigger"), ("worker", "worker"), ("cli", "operator")]
+)
+def test_everybody_comes_to_both_servers_as_somebody_of_their_own(name: str, user: str, made: Path) -> None:
+    for server in ("database", "broker"):
+        (url,) = {one for one in mounted(name).values() if one.startswith(f"{server}_")}
+        assert service(name)["environment"][f"MATINS_{server.upper()}_URL_FILE"] == f"/run/secrets/{url}"
+        login = "matins" if (server, user) == ("database", "owner") else user
+        password = (made / f"{server}_{user}_password").read_text()
+        assert f"://{login}:{password}@" in (made / url).read_text()
+
+
+def test_the_brokers_users_are_those_that_have_rights(made: Path) -> None:
+    users = {one["name"]: one for one in json.loads((made / "broker_users.json").read_text())["users"]}
+    assert set(users) == {one["user"] for one in json.loads(read("deploy/rabbitmq/rights.json"))["permissions"]}
+    assert {name: one["tags"] for name, one in users.items() if one["tags"]} == {"operator": ["monitoring"]}
+    assert all(one["password"] == (made / f"broker_{name}_password").read_text() for name, one in users.items())
+
+
+@pytest.fixture
+def deployed_jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Job]]:
+    """The example's jobs as they are deployed."""
+    with monkeypatch.context() as deployed:
+        deployed.setenv("MATINS_EXAMPLE_ROLES", service("migrate")["environment"]["MATINS_EXAMPLE_ROLES"])
+        yield importlib.reload(examples.billing.jobs).jobs
+    importlib.reload(examples.billing.jobs)
+
+
+def test_the_database_has_every_role_that_migrate_would_make(deployed_jobs: list[Job]) -> None:
+    script = read("deploy/postgres/roles.sql")
+    plan = plan_for(role_names(""), {job.name: job for job in deployed_jobs})
+    assert plan.job_roles == ("job_invoice", "job_usage")
+    for statement in creation(plan).values():
+        assert f"{statement.replace(chr(34), '')};" in script
+    granted = re.findall(r"^grant (.+) to (.+) with inherit false;$", script, re.MULTILINE)
+    taken = {(role, member) for many, to in granted for role in many.split(", ") for member in to.split(", ")}
+    assert set(plan.taken) <= taken
+    passwords = re.findall(r"cat /run/secrets/(\w+)`", script)
+    assert set(passwords) <= set(mounted("postgres").values())
+    assert "grant connect on database matins to trigger, worker, operator;" in script
 
 
 def test_the_brokers_files_are_read_from_where_they_are_mounted() -> None:

@@ -12,6 +12,7 @@ from tests.architecture.sources import PRODUCT, ROOT, modules, names_used
 
 OWNERS = {
     "aio_pika": "shared/broker*.py",
+    "aiosmtplib": "shared/channel_email.py",
     "aiormq": "shared/broker*.py",
     "anyio.sleep": "shared/clock.py",
     "anyio.sleep_forever": "shared/clock.py",
@@ -24,6 +25,7 @@ OWNERS = {
     "datetime.datetime.now": "shared/clock.py",
     "datetime.datetime.today": "shared/clock.py",
     "datetime.datetime.utcnow": "shared/clock.py",
+    "httpx2": "shared/channel_http.py",
     "opentelemetry": "shared/telemetry*.py",
     "os.environ": "shared/settings.py",
     "os.getenv": "shared/settings.py",
@@ -35,11 +37,24 @@ OWNERS = {
 # Decisions that can be tested without anything else; a pattern each.
 PURE = (
     "schemas*",
+    "shared.api_callers",
+    "shared.channels",
+    "shared.notice*",
+    "shared.webhook_signing",
     "shared.cron*",
+    "shared.bounds",
+    "shared.exclusions",
     "shared.placing",
-    "shared.schedule",
+    "shared.schedule*",
+    "shared.timing",
+    "trigger.api_limits",
     "trigger.catch_up",
+    "trigger.identity_tokens",
+    "trigger.lint*",
     "trigger.overlap",
+    "trigger.preview*",
+    "trigger.replan",
+    "trigger.signatures",
     "worker.outcome",
 )
 INPUT_AND_OUTPUT = (

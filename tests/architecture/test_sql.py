@@ -68,3 +68,8 @@ def test_every_file_is_loaded_into_the_constant_of_its_name() -> None:
 
 def test_every_file_is_loaded() -> None:
     assert [relative(path) for path in STATEMENTS if not strings(package(path)) & {path.stem, path.name}] == []
+
+
+def test_migrations_are_numbered_without_gap_or_repetition() -> None:
+    numbers = [int(path.name[:4]) for path in files(ROOT / "schemas") if path.parent.name == "migrations"]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))

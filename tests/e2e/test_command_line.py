@@ -7,15 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from shared.fleet import Instance, register_instance
+from shared.role_names import GROUPS
 from tests.architecture.sources import ROOT
 from tests.integration.operate.night import closed_night, expected_occurrence, nightly
 from tests.support.ledger import ledger, occurrence_row, session_on
+from tests.support.logins import PASSWORD, with_login
 from tests.support.servers import execute, unique_name, with_path
 
 SOUND = """
@@ -47,6 +50,17 @@ jobs = [
         handler=PerAccount("not a reference")),
 ]
 """
+DOUBTFUL = """
+from shared.job import Calendar, Cron, Every, Except, Job, PerAccount, SqlAccounts, minutes
+from sound_jobs import NIGHTLY, invoice
+
+usual = {"accounts": SqlAccounts("select '1' as account"), "decisions": NIGHTLY, "handler": PerAccount(invoice)}
+jobs = [
+    Job("friday", schedule=Cron("0 0 13 * 5"), **usual),
+    Job("often", schedule=Every(hours=6), jitter=minutes(2), **usual),
+    Job("working-days", schedule=Except(Cron("0 6 * * *"), [Calendar("off", ["2026-12-25", "2099-12-25"])]), **usual),
+]
+"""
 SECONDS = 50.0
 # Each command is a process of its own, and a busy machine takes its time to start one.
 pytestmark = pytest.mark.timeout(240)
@@ -70,9 +84,10 @@ Command = Callable[..., Ended]
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """A folder with two modules of jobs."""
+    """A folder with modules of jobs."""
     tmp_path.joinpath("sound_jobs.py").write_text(SOUND)
     tmp_path.joinpath("faulty_jobs.py").write_text(FAULTY)
+    tmp_path.joinpath("doubtful_jobs.py").write_text(DOUBTFUL)
     return tmp_path
 
 
@@ -121,19 +136,43 @@ def test_help_teaches_with_examples(command: Command) -> None:
     assert command("rnu").code == 2
 
 
-def test_check_passes_sound_jobs_and_warns_of_what_is_missing(command: Command) -> None:
-    shown = command("check", "--json", jobs="sound_jobs")
+def test_check_passes_sound_jobs_and_notes_what_is_missing(command: Command) -> None:
+    shown = command("check", "--json", "--strict", jobs="sound_jobs")
     assert shown.code == 0
-    assert (shown.json["ok"], shown.json["jobs"], shown.json["faults"]) == (True, ["invoice-run"], [])
-    assert any("MATINS_DATABASE_URL" in one for one in shown.json["warnings"])
+    assert (shown.json["ok"], shown.json["jobs"]) == (True, ["invoice-run"])
+    assert {one["level"] for one in shown.json["findings"]} == {"note"}
+    assert "MATINS_DATABASE_URL" in [one["where"] for one in shown.json["findings"]]
+
+
+def test_check_judges_what_is_valid_and_with_strict_fails_for_it(command: Command) -> None:
+    shown = command("check", "--json", jobs="doubtful_jobs", claim_lease="6s")
+    assert shown.code == 0
+    told = {(one["level"], one["where"]): one for one in shown.json["findings"]}
+    friday = told["warning", "job 'friday': schedule"]
+    assert "either" in friday["why"]
+    assert "MON#1" in friday["instead"]
+    assert told["warning", "MATINS_CLAIM_LEASE"]["instead"] == "at least 15s"
+    strict = command("check", "--strict", jobs="doubtful_jobs")
+    assert strict.code == 1
+    assert "warning: job 'friday': schedule: schedule '0 0 13 * 5' names days" in strict.err
+    assert "0 errors, 1 warning, " in strict.out
+
+
+def test_check_says_when_the_last_runs_could_not_be_looked_at(command: Command) -> None:
+    for settings in ({}, {"database_url": "postgresql://nobody:secret@127.0.0.1:1/none"}):
+        shown = command("check", "--database", "--json", jobs="sound_jobs", database_timeout="2s", **settings)
+        (found,) = [one for one in shown.json["findings"] if one["where"] == "--database"]
+        assert (shown.code, found["level"]) == (0, "warning")
+        assert "what the last runs took" in found["why"]
+        assert "secret" not in shown.out + shown.err
 
 
 def test_check_tells_every_fault_at_once_with_the_block_to_paste(command: Command) -> None:
     shown = command("check", jobs="faulty_jobs,sound_jobs,no_such_module", prefetch="many", ticks="1s")
     assert shown.code == 2
     for part in (
-        "MATINS_PREFETCH is 'many': valid is a whole number from 1 to 1000",
-        "MATINS_TICKS is not a setting",
+        "MATINS_PREFETCH: is 'many': valid is a whole number from 1 to 1000",
+        "MATINS_TICKS: is not a setting",
         "job 'first': schedule: cron text '0 2 * *'",
         "job 'first': accounts: query: ends with a semicolon",
         "job 'first': handler: timeout: is 5",
@@ -185,6 +224,21 @@ def test_preview_shows_instants_and_refuses_what_cron_would_misread(command: Com
         assert reason in refused.err
 
 
+def test_preview_shows_months_with_exclusions_jitter_and_collisions(command: Command) -> None:
+    window = ("--from", "2026-12-01T00:00Z", "--months", "13")
+    shown = command("preview", "working-days", *window, "--json", jobs="doubtful_jobs")
+    assert len(shown.json) == 396
+    assert [one["scheduled_at"] for one in shown.json if one["due_at"] is None] == ["2026-12-25T06:00:00Z"]
+    table = command("preview", "often", *window, "--notable", jobs="doubtful_jobs").out
+    assert "every 6h from 2024-01-01T00:00:00Z" in table
+    assert "the same instant as working-days" in table
+    assert "due" in table
+    cut = command("preview", "often", *window, "--count", "3", jobs="doubtful_jobs")
+    assert "there may be more: 3 are shown" in cut.err
+    both = command("preview", "often", *window, "--until", "2027-01-01T00:00Z", jobs="doubtful_jobs")
+    assert (both.code, "--until and --months" in both.err) == (2, True)
+
+
 def test_migrate_prints_what_an_administrator_applies(command: Command) -> None:
     settings = {"environment": "test", "jobs": "sound_jobs"}
     script = command("migrate", "--sql", **settings)
@@ -193,6 +247,41 @@ def test_migrate_prints_what_an_administrator_applies(command: Command) -> None:
     assert "values ('test', '{" in script.out
     parts = command("migrate", "--definitions", **settings)
     assert "matins.work.invoice-run" in [one["name"] for one in parts.json["queues"]]
+    both = command("migrate", "--sql", "--definitions", **settings)
+    assert (both.code, both.out) == (2, "")
+    assert "--sql and --definitions" in both.err
+
+
+async def test_a_migrate_that_needs_an_administrator_is_not_done(
+    command: Command, empty_url: str, administrator_url: str
+) -> None:
+    mark = unique_name()
+    owner = f"{mark}_owner"
+    await execute(administrator_url, f"create role {owner} login password '{PASSWORD}'")
+    await execute(empty_url, f"alter database {empty_url.rpartition('/')[2]} owner to {owner}")
+    settings = {
+        "environment": "test",
+        "jobs": "sound_jobs",
+        "database_url": with_login(empty_url, owner),
+        "database_roles": ",".join(f"{group}={mark}_{group.removeprefix('matins_')}" for group in GROUPS),
+    }
+    asked = command("migrate", "--only", "database", "--json", **settings)
+    assert asked.code == 1
+    statements = asked.json["roles"]["administrator"]
+    assert f'create role "{mark}_worker" nologin noinherit' in statements
+    for one in statements:
+        await execute(administrator_url, one)
+    assert command("migrate", "--only", "database", **settings).code == 0
+    reader = with_login(empty_url, f"{mark}_look")
+    await execute(administrator_url, f"create role {mark}_look login password '{PASSWORD}' in role {mark}_reader")
+    settings["database_url"] = reader
+    refused = command("restored", "--reason", "put back", **settings)
+    assert (refused.code, refused.out) == (2, "")
+    assert "may not do this" in refused.err
+    assert "held" not in refused.err
+    everyone = ", ".join(f"{mark}_{kind}" for kind in ("look", "owner", "trigger", "worker", "reader"))
+    await execute(empty_url, f"reassign owned by {owner} to current_user; drop owned by {everyone}")
+    await execute(administrator_url, f"drop role {everyone}")
 
 
 async def test_migrate_prepares_both_servers_and_refuses_what_is_anothers(
@@ -214,9 +303,20 @@ async def test_migrate_prepares_both_servers_and_refuses_what_is_anothers(
     another = command("migrate", **settings | {"environment": "production"})
     assert another.code == 2
     assert "'production'" in another.err
-    mismatch = command("migrate", **settings | {"delivery_limit": "9"})
-    assert mismatch.code == 2
-    assert f"queue {prefix}.work.invoice-run: x-delivery-limit is 20 on the broker, 9 is wanted" in mismatch.err
+    raised = settings | {"delivery_limit": "50"}
+    assert command("migrate", **raised).code == 0
+    queues = command("queues", "--json", **raised)
+    assert queues.code == 0
+    old, new = f"{prefix}.work.invoice-run", f"{prefix}.work.invoice-run@e54e27"
+    assert {one["queue"]: one["current"] for one in queues.json if ".work." in one["queue"]} == {old: False, new: True}
+    misspelt = command("retire-queue", f"{prefix}.work.invoice-rum", "--reason", "raised", **raised)
+    assert misspelt.code == 2
+    assert f"old ones: {old}" in misspelt.err
+    assert command("retire-queue", old, "--reason", "raised", **raised).code == 0
+    later = command("restored", "--reason", "put back", "--through", "2999-01-01T00:00Z", **settings)
+    assert later.code == 2
+    assert "--through: 2999-01-01T00:00Z is still to come" in later.err
+    assert command("migrate", **settings).code == 0
     assert command("migrate", **settings | {"jobs": "faulty_jobs"}).code == 2
     alone = command("status", "--json", database_url=empty_url, broker_url=broker_url, prefix=prefix)
     assert (alone.code, alone.json["well"], len(alone.json["problems"])) == (1, False, 2)
@@ -283,11 +383,24 @@ async def test_an_operator_fires_reruns_and_cancels(command: Command, database_u
         assert (await ledger(session, occurrence.id))["b"]["generation"] == 2
         again = command(*rerun, **settings)
         assert (again.code, "runs already, in generation 2" in again.err) == (2, True)
-        assert command("fire", "fired-run", "--reason", "the fleet was down", **settings).code == 0
-        loser = command("fire", "fired-run", "--at", "2026-08-25T02:00Z", "--reason", "me too", **settings)
+        due = ("fire", "fired-run", "--at", "2026-08-25T02:00Z")
+        late = command("fire", "fired-run", "--reason", "the fleet was down", **settings)
+        assert (late.code, "later than start_within (600 s) ago" in late.err) == (2, True)
+        assert command(*due, "--reason", "the fleet was down", **settings).code == 0
+        loser = command(*due, "--reason", "me too", **settings)
         assert (loser.code, "fired by" in loser.err) == (1, True)
+        again = command(*due, "--deduplicate", "--reason", "a scheduler", "--json", **settings)
+        assert (again.code, again.json["deduplicated"], again.json["state"]) == (0, True, "claimed")
+        attempts = command("attempts", "fired-run:2026-08-25T02:00Z", "--json", **settings)
+        assert (attempts.code, [one["won"] for one in attempts.json["attempts"]]) == (0, [True, False, False])
         later = command("fire", "fired-run", "--at", "2026-08-26T02:00Z", "--reason", "x", **settings)
         assert (later.code, "nearest: 2026-08-25T02:00Z" in later.err) == (2, True)
+        soon = (datetime.now(UTC) + timedelta(seconds=50)).replace(microsecond=0)
+        await expected_occurrence(session, nightly("soon-run"), soon)
+        for at in ("due", soon.isoformat()):
+            early = command("fire", "soon-run", "--at", at, "--deduplicate", "--reason", "a timer", **settings)
+            # A scheduler whose clock is a little ahead comes again; 2 would leave the occurrence out.
+            assert (early.code, "due yet" in early.err) == (1, True)
         cancelled = command(
             "cancel", "fired-run:2026-08-25T02:00Z", "--reason", "wrong", "--wait", "--json", **settings
         )

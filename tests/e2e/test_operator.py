@@ -8,6 +8,7 @@ import pytest
 from schemas.occurrence import Identity
 from tests.support.fleet import until
 from tests.support.ledger import session_on
+from tests.support.nights import until_no_alert
 from tests.support.processes import Deployment, deployment
 
 pytestmark = pytest.mark.timeout(180)
@@ -41,7 +42,8 @@ async def deployed(tmp_path: Path, database_url: str, broker_url: str, prefix: s
 
 async def test_a_morning(deployed: Deployment) -> None:
     bill, slow = (str(Identity(name, deployed.night)) for name in ("bill", "slow"))
-    said = await deployed.command("fire", "slow", "--reason", "before the fleet is up", "--actor", "ann")
+    at = ("--at", deployed.night.isoformat())
+    said = await deployed.command("fire", "slow", *at, "--reason", "before the fleet is up", "--actor", "ann")
     assert f"{slow} is claimed" in said
     deployed.start("trigger")
     deployed.start("worker")
@@ -62,6 +64,7 @@ async def test_a_morning(deployed: Deployment) -> None:
         said = await deployed.command("rerun", bill, "--failed", "--reason", "the tax service is back", "--wait")
         assert "runs 10 accounts again, in generation 2" in said
         assert f"{bill}: succeeded (40 succeeded)" in said
+        await until_no_alert(session)
         said = await deployed.command("status")
         assert "all is well" in said
         said = await deployed.command("show", bill)

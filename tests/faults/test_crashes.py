@@ -7,6 +7,7 @@ what it was about to write is not written. Then another process goes on.
 import pytest
 
 from shared.postgres import Session
+from tests.support.broker import administrator
 from tests.support.fleet import until
 from tests.support.holds import call_hold, holding
 from tests.support.nights import assert_night, assert_one_effect_each, count, occurrence_of
@@ -64,6 +65,29 @@ async def test_a_trigger_dies(arrow: str, deployed: Deployment, session: Session
     assert takeovers == (1 if state == "claimed" else 0)
 
 
+async def test_a_trigger_dies_with_hundreds_of_publishes_unconfirmed(deployed: Deployment, session: Session) -> None:
+    deployed.declare(JOBS.replace("page_size=20", "page_size=300"))
+    await deployed.deploy(300, fall=False)
+    async with Proxy(deployed.broker_url) as proxy, administrator(deployed.broker_url) as channel:
+        victim = deployed.start("trigger", broker_url=proxy.url)
+        await victim.logged("broker_connected")
+        await until(lambda: session.fetchval("select count(*) = 1 from matins.job"))
+        proxy.to_client.hold()
+        await deployed.fall()
+
+        async def in_flight() -> bool:
+            queue = await channel.declare_queue(f"{deployed.prefix}.work.night", passive=True)
+            return (queue.declaration_result.message_count or 0) >= 100
+
+        await until(in_flight)
+        victim.kill()
+    assert await count(session, "select count(*) from matins.publication") == 0, "none was confirmed, so none is marked"
+    deployed.start("trigger")
+    deployed.start("worker")
+    row = await assert_night(session, deployed, "night", 300)
+    await assert_one_effect_each(session, row, 300)
+
+
 HELD_JOBS = """
 async def held(call):
     await effect(call)
@@ -105,7 +129,7 @@ async def test_a_worker_dies_after_the_settle_before_the_acknowledgement(
         deployed.start("trigger")
         victim = deployed.start("worker", broker_url=proxy.url)
         await hold.reached(victim)
-        proxy.hold_to_server()
+        proxy.to_server.hold()
         await hold.let_go()
 
         async def settled() -> bool:

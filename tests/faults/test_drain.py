@@ -7,25 +7,17 @@ from shared.postgres import Session
 from tests.support.fleet import until
 from tests.support.holds import call_hold
 from tests.support.ledger import ledger
-from tests.support.nights import SLOW_SOURCE_JOBS, assert_night, assert_one_effect_each, count, occurrence_of
+from tests.support.nights import HELD_JOBS, SLOW_SOURCE_JOBS, assert_night, assert_one_effect_each, count, occurrence_of
 from tests.support.processes import Deployment
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(90)]
 
 ACCOUNTS = 30
 STUCK = "a000007"
-JOBS = """
-async def held(call):
-    await effect(call)
-    if call.account == "a000007":
-        await call.connection.execute("select hold()")
-
-jobs = [nightly("night", PerAccount(held))]
-"""
 
 
 async def test_a_handler_that_runs_may_finish(deployed: Deployment, session: Session) -> None:
-    deployed.declare(JOBS)
+    deployed.declare(HELD_JOBS)
     await deployed.deploy(ACCOUNTS)
     async with call_hold(session) as hold:
         deployed.start("trigger")
@@ -44,7 +36,7 @@ async def test_a_handler_that_runs_may_finish(deployed: Deployment, session: Ses
 
 
 async def test_a_handler_longer_than_the_grace_period_is_handed_back(deployed: Deployment, session: Session) -> None:
-    deployed.declare(JOBS)
+    deployed.declare(HELD_JOBS)
     await deployed.deploy(ACCOUNTS)
     async with call_hold(session) as hold:
         deployed.start("trigger", resend_after="1h")
@@ -63,7 +55,7 @@ async def test_a_handler_longer_than_the_grace_period_is_handed_back(deployed: D
 
 
 async def test_a_second_signal_ends_at_once(deployed: Deployment, session: Session) -> None:
-    deployed.declare(JOBS)
+    deployed.declare(HELD_JOBS)
     await deployed.deploy(ACCOUNTS)
     async with call_hold(session) as hold:
         deployed.start("trigger")

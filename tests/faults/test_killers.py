@@ -13,6 +13,7 @@ from tests.support.processes import Deployment, names_of
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(120)]
 
 KILLER = "a000003"
+NEIGHBOURS = 50
 KILLING_JOBS = """
 async def kills(call):
     if call.account == "a000003":
@@ -27,19 +28,19 @@ async def test_an_account_that_ends_its_process_is_dead_and_its_neighbours_are_n
     deployed: Deployment, session: Session
 ) -> None:
     deployed.declare(KILLING_JOBS)
-    await deployed.deploy(20)
+    await deployed.deploy(1 + NEIGHBOURS)
     deployed.start("trigger", resend_after="1m")
 
     async def supervised() -> bool:
         """Replace workers that have ended, as whatever runs them would, until both occurrences are closed."""
         for _ in range(2 - sum(one.kind == "worker" and one.alive for one in deployed.services)):
-            deployed.start("worker", max_crashes="2")
+            deployed.start("worker", max_crashes="2", prefetch="16")
         rows = [await occurrence_of(session, deployed, job.name) for job in deployed.jobs]
         return all(row["closed_at"] for row in rows)
 
     await until(supervised)
     for job in ("single", "chunks"):
-        row = await assert_night(session, deployed, job, 20, state="partial")
+        row = await assert_night(session, deployed, job, 1 + NEIGHBOURS, state="partial")
         rows = await ledger(session, row["id"])
         killer = rows.pop(KILLER)
         assert (killer["state"], killer["error_class"], killer["attempts"]) == ("dead", "killed_worker", 0)

@@ -5,7 +5,7 @@ import pytest
 
 from examples.servers.find import Broker
 from schemas.message import MAXIMUM_BYTES
-from shared.broker import MessageTooLarge, Publisher, PublishFailed, QueueDepth, declare_topology
+from shared.broker import MessageTooLarge, Publisher, PublishFailed, PublishRefused, QueueDepth, declare_topology
 from shared.topology import Topology
 from tests.support.broker import (
     QUEUE,
@@ -47,7 +47,7 @@ async def test_a_batch_says_for_each_message_how_it_ended(broker_url: str, topol
         outcomes = await publisher.publish_many(batch)
         assert [type(outcome) for outcome in outcomes] == [
             type(None),
-            PublishFailed,
+            PublishRefused,
             type(None),
             MessageTooLarge,
             type(None),
@@ -65,6 +65,9 @@ async def test_a_publish_to_a_queue_that_was_deleted_fails(broker_url: str, topo
         with pytest.raises(PublishFailed, match="has no queue for 'default'; run migrate") as raised:
             await send(publisher, outgoing(topology))
         assert not raised.value.ambiguous
+        assert publisher.problem == raised.value.reason
+        await declare_topology(broker_url, topology, timeout=TIMEOUT)
+        await send(publisher, outgoing(topology))
         assert publisher.ready
 
 
@@ -75,6 +78,7 @@ async def test_a_publish_to_an_exchange_that_is_missing_fails_and_the_next_one_w
         with pytest.raises(PublishFailed, match=r"no exchange 'nowhere'.*run migrate"):
             await send(publisher, outgoing(topology, exchange="nowhere"))
         await send(publisher, outgoing(topology))
+        assert "no exchange 'nowhere'" in (publisher.problem or "")
 
 
 async def test_a_publish_that_the_queue_refuses_fails(broker_url: str, prefix: str, topology: Topology) -> None:
@@ -86,6 +90,10 @@ async def test_a_publish_that_the_queue_refuses_fails(broker_url: str, prefix: s
             with pytest.raises(PublishFailed, match="refused by the broker") as raised:
                 await send(publisher, outgoing(topology, key="full"))
             assert not raised.value.ambiguous
+            assert publisher.problem == raised.value.reason
+            await queue.purge()
+            await send(publisher, outgoing(topology, key="full"))
+            assert publisher.ready
 
 
 async def test_publishes_of_all_callers_share_one_bound(broker_url: str, topology: Topology) -> None:

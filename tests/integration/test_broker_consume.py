@@ -21,6 +21,10 @@ from tests.support.broker import (
     until,
     until_depth,
 )
+from tests.support.proxy import Proxy
+
+# Bytes: more than the opening of the channel on which the queues are looked at.
+SOME_LOOKS = 200
 
 
 @pytest.fixture
@@ -111,6 +115,27 @@ async def test_a_lost_connection_leaves_the_work_alone_and_the_message_comes_aga
         assert not await first.reject(requeue=True)
         assert await again.ack()
         await until(lambda: consumer.ready)
+
+
+async def test_a_connection_that_breaks_under_a_look_at_a_queue_is_made_again(
+    broker_url: str, topology: Topology
+) -> None:
+    async with (
+        Proxy(broker_url) as proxy,
+        publishing(broker_url) as publisher,
+        consuming(proxy.url, topology.work_queue(QUEUE)) as (consumer, inbox),
+    ):
+        await until(lambda: consumer.ready)
+        subscribed = proxy.to_server.passed
+        await until(lambda: proxy.to_server.passed > subscribed + SOME_LOOKS)
+        proxy.to_client.hold()
+        before = proxy.to_server.passed
+        await until(lambda: proxy.to_server.passed > before)
+        proxy.reset()
+        proxy.heal()
+        await until(lambda: proxy.accepted == 2 and consumer.ready)
+        await send(publisher, outgoing(topology))
+        assert await (await inbox.take()).ack()
 
 
 async def test_a_stale_ack_closes_one_channel_and_no_more(broker_url: str, topology: Topology) -> None:

@@ -141,7 +141,8 @@ async def start(group, stopping):
     await stopping.wait()
 
 address = ("127.0.0.1", 0)
-anyio.run(lambda: run_service("worker", start, grace_period=timedelta(1), health=health, health_address=address))
+end = anyio.run(lambda: run_service("worker", start, grace_period=timedelta(1), health=health, health_address=address))
+end.tell()
 """
 
 

@@ -67,6 +67,29 @@ async def start(group, stopping):
 import anyio.to_thread
 serve(start, 0.0)
 """
+DYING_TOGETHER = """
+async def start(group, stopping):
+    over = anyio.Event()
+
+    async def sweep():
+        raise ConnectionError("lost")
+
+    async def beat():
+        await stopping.wait()
+        over.set()
+        raise RuntimeError("there is nothing to go on with")
+
+    async def drain():
+        with anyio.CancelScope(shield=True):
+            await over.wait()
+
+    start_part(group, stopping, "beat", beat)
+    async with anyio.create_task_group() as work:
+        work.start_soon(drain)
+        start_part(work, stopping, "sweep", sweep)
+
+serve(start)
+"""
 DYING = """
 async def start(group, stopping):
     async def fine():
@@ -198,6 +221,13 @@ def test_a_part_that_dies_ends_the_service_and_is_named_in_the_last_line() -> No
     assert last["reason"] == "ConnectionError: lost postgresql://matins:***@database/"
 
 
+def test_of_several_that_die_the_first_is_blamed() -> None:
+    with service(DYING_TOGETHER) as process:
+        code, last = process.ended()
+
+    assert (code, last["event"], last["part"]) == (1, "service failed", "sweep")
+
+
 def test_a_part_that_ends_by_itself_ends_the_service() -> None:
     with service(ENDING) as process:
         code, last = process.ended()
@@ -217,7 +247,7 @@ async def test_a_service_whose_work_is_done_ends_well() -> None:
     async def start(_group: TaskGroup, _stopping: Stopping) -> None:
         return
 
-    assert await run_service("worker", start, grace_period=timedelta(seconds=1)) == 0
+    assert (await run_service("worker", start, grace_period=timedelta(seconds=1))).code == 0
 
 
 async def test_a_service_that_stops_is_not_ready_but_alive() -> None:
@@ -229,7 +259,7 @@ async def test_a_service_that_stops_is_not_ready_but_alive() -> None:
         assert health.ready()["drain"] == "stopping"
         assert health.alive() == {"event loop": None}
 
-    assert await run_service("worker", start, grace_period=timedelta(seconds=9), health=health) == 0
+    assert (await run_service("worker", start, grace_period=timedelta(seconds=9), health=health)).code == 0
 
 
 async def test_an_address_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,7 +270,7 @@ async def test_an_address_that_is_taken_is_named(capsys: pytest.CaptureFixture[s
         raise AssertionError
 
     grace = timedelta(seconds=1)
-    assert await run_service("worker", start, grace_period=grace, health_address=("127.0.0.1", taken.port)) == 1
+    assert (await run_service("worker", start, grace_period=grace, health_address=("127.0.0.1", taken.port))).code == 1
     taken.close()
     assert "health endpoint" in capsys.readouterr().out.splitlines()[-1]
 
@@ -356,6 +386,38 @@ async def test_passes_that_keep_failing_make_the_part_unwell_until_one_completes
 
     unwell = "failed 3 times in a row: ConnectionError: amqp://guest:***@broker/ is away"
     assert reasons == [None, None, unwell, None]
+
+
+async def test_a_pass_that_failed_is_tried_again_long_before_its_interval_is_over() -> None:
+    passes, stopping, health = Passes(failures=1), Stopping(), Health()
+    with deadline():
+        async with anyio.create_task_group() as group:
+
+            async def loop() -> None:
+                await every("sweep", HOUR, passes, stopping, health=health, transient=passing)
+
+            group.start_soon(loop)
+            await passes.again()
+            await passes.again()
+            stopping.request("test")
+
+    assert passes.run == 2
+
+
+async def test_what_waits_is_cut_off_when_stopping() -> None:
+    stopping = Stopping()
+    with deadline():
+        async with anyio.create_task_group() as group:
+
+            async def wait() -> None:
+                with stopping.cutting_off():
+                    await anyio.sleep_forever()
+
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            stopping.request("test")
+        with stopping.cutting_off():
+            await anyio.sleep_forever()
 
 
 async def test_an_error_that_does_not_pass_ends_the_loop_and_names_it() -> None:

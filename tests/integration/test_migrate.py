@@ -4,6 +4,7 @@ from datetime import timedelta
 import anyio
 import pytest
 
+from schemas.occurrence import Identity
 from shared.migrate import (
     FaultyMigration,
     SchemaBehind,
@@ -15,7 +16,10 @@ from shared.migrate import (
     migrations,
 )
 from shared.postgres import Session
-from tests.support.ledger import DUE, session_on
+from shared.watch_pass import Watch
+from shared.watch_results import RESULTS
+from tests.integration.watch.support import PASS, REPEAT
+from tests.support.ledger import DUE, database_on, session_on
 from tests.support.servers import execute, unique_name, with_path
 
 DESCRIPTION = """
@@ -64,6 +68,31 @@ async def test_an_older_schema_is_migrated_in_place_with_its_rows(empty_database
         await check_schema(session)
         assert await session.fetchval("select count(*) from matins.occurrence") == 1
         assert await migrate(session) == []
+
+
+async def test_what_had_ended_badly_long_before_there_was_a_watch_is_told_to_nobody(empty_database_url: str) -> None:
+    async with session_on(empty_database_url) as session, database_on(empty_database_url) as database:
+        await migrate(session, through=16)
+        await session.execute(
+            """insert into matins.job (name, revision, definition, fingerprint, known_since, planned_through)
+               values ('a', 1, '{}', 'f', $1, $1)""",
+            DUE,
+        )
+        await session.execute(
+            """insert into matins.occurrence (job, scheduled_at, due_at, variant, state, reason, revision, window_since,
+                   window_until, tzdata_version)
+               select 'a', at, at, variant, 'missed', 'nobody was there', 1, at, at, 't'
+                 from (values (interval '20 days', ''), (interval '50 hours', '@host'), (interval '1 hour', ''))
+                      as ago (ago, variant)
+                cross join lateral (select date_trunc('minute', clock_timestamp()) - ago as at) due"""
+        )
+        await migrate(session)
+        raised = await Watch(database, "watcher", PASS, REPEAT, (RESULTS,)).watch_pass()
+        assert raised is not None
+        last = await session.fetchval("select max(scheduled_at) from matins.occurrence")
+        assert [row["subject"] for row in raised.told] == [str(Identity("a", last))]
+        known = await session.fetch("select occurrence_id from matins.alert where closed_at is not null order by id")
+        assert [row["occurrence_id"] for row in known] == [1, 2]
 
 
 async def test_the_script_for_an_administrator_makes_the_same_schema(

@@ -13,7 +13,7 @@ from trigger.publish import FIRST_ROWS, IN_FLIGHT
 from worker.handle import START_ALONE
 from worker.outside import SETTLE_OUTSIDE, START_OUTSIDE
 from worker.settle import SETTLE_SUCCEEDED
-from worker.transaction import START_ROWS
+from worker.turns import START_ROWS
 
 
 async def nothing(call: AccountCall) -> None:

@@ -14,9 +14,12 @@ from shared.close import close
 from shared.job import PerAccount
 from shared.postgres import IntegrityViolation, Session
 from tests.support.ledger import DUE, job_with, running_occurrence, session_on
-from trigger.claim import CLAIM, COALESCE_OCCURRENCES, SETTLE_WITHOUT_CLAIM
+from trigger.backfill import EXPECT_BACKFILLED
+from trigger.check_in import END_ELSEWHERE, START_ELSEWHERE
+from trigger.decide import CANCEL_PREVIOUS, CLAIM, COALESCE_OCCURRENCES, LET_WAIT, SETTLE_WITHOUT_CLAIM
 from trigger.fan_out import FAIL_FAN_OUT, SEAL, TAKE_OVER
 from trigger.operate import CANCEL_OCCURRENCE, REOPEN_ACCOUNTS, START_RERUN
+from trigger.pauses import EXPECT_RETIRED, SKIP_EXPECTED
 from trigger.plan import PLAN_OCCURRENCES
 from trigger.register import SUPERSEDE_OCCURRENCES
 from trigger.sweep import CANCEL_PENDING, SWEEP_EXPIRED
@@ -151,16 +154,26 @@ def ended_as(account: str | None, ending: str | None = None, *, unsealed: bool =
 
 ID = object()
 OCCURRENCE_STEPS: list[Step] = [
-    run(CLAIM, JOB.name, DUE, "", "x", "", 1, timedelta(seconds=9), timedelta(hours=1), "", None, None, None),
+    run(
+        CLAIM, JOB.name, DUE, "", "x", "", 1, timedelta(seconds=9), timedelta(hours=1), "", None, None, None, None, None
+    ),
     run(TAKE_OVER, [JOB.name], "x", timedelta(seconds=9), 9, None),
     run(SEAL, ID, 5, None, "x", None),
     run(FAIL_FAN_OUT, ID, 5, "text", 9, timedelta(seconds=1), "x", None),
     run(COALESCE_OCCURRENCES, [1], [1], "x"),
     run(SETTLE_WITHOUT_CLAIM, [1], "skipped", "overlap", "x", None),
     run(SETTLE_WITHOUT_CLAIM, [1], "missed", "late", "x", None),
-    run(SUPERSEDE_OCCURRENCES, JOB.name, 1, [DUE]),
-    run(PLAN_OCCURRENCES, JOB.name, 1, [DUE], [LONG_AGO], "t", LONG_AGO),
+    run(SUPERSEDE_OCCURRENCES, JOB.name, 1, [DUE], "x"),
+    run(PLAN_OCCURRENCES, JOB.name, 1, [DUE], [LONG_AGO], [DUE], [False], "t", LONG_AGO, "x"),
     run(CANCEL_OCCURRENCE, ID, "x", "reason", "x"),
+    run(SKIP_EXPECTED, JOB.name, "retired", None, "x", "x", "reason"),
+    run(EXPECT_RETIRED, JOB.name, 1, LONG_AGO, "x", "x"),
+    run(EXPECT_BACKFILLED, [1], 1, "x", "x", "reason"),
+    run(CANCEL_PREVIOUS, [1], "reason", "x", None, "the next", None),
+    run(LET_WAIT, [1], 1, "x", "another"),
+    run(START_ELSEWHERE, ID, 5, "a", timedelta(hours=1), "x", "x", "reason", None, None),
+    run(END_ELSEWHERE, ID, 5, "succeeded", None, "a", REPORT, None),
+    run(END_ELSEWHERE, ID, 5, "failed", "reason", "a", REPORT, None),
     run(START_RERUN, ID, 1, timedelta(hours=1), REPORT, None),
     ended_as(None),
     ended_as("succeeded"),

@@ -56,11 +56,13 @@ async def test_what_another_release_needs_beyond_is_left_alone(broker_url: str, 
 
 
 async def test_every_difference_is_named_with_both_values_and_nothing_is_deleted(broker_url: str, prefix: str) -> None:
-    first = topology_of(prefix, delivery_limit=10)
-    await declare(broker_url, first)
+    wanted = topology_of(prefix, queues=frozenset({QUEUE, "classic", "new"}))
+    limited_queue = wanted.work_queue(QUEUE)
+    await declare(broker_url, topology_of(prefix, queues=frozenset({"new"})))
     async with administrator(broker_url) as channel:
         await channel.declare_queue(f"{prefix}.work.classic", durable=True)
-    wanted = replace(first, delivery_limit=20, queues=frozenset({QUEUE, "classic", "new"}))
+        arguments = {**wanted.as_record()["queues"][limited_queue], "x-delivery-limit": 10}
+        await channel.declare_queue(limited_queue, durable=True, arguments=arguments)
     with pytest.raises(TopologyMismatch) as raised:
         await declare(broker_url, wanted)
     classic, limited = raised.value.mismatches

@@ -19,6 +19,8 @@ from shared.topology import Topology
 
 SECONDS = 20.0
 TIMEOUT = 5.0
+QUIET_LOOKS = 3
+LOOK_SECONDS = 1.0
 QUEUE = "default"
 BODY = b'{"version":1}'
 KIND = "matins.work.v1"
@@ -40,7 +42,10 @@ def topology_of(
 
 def outgoing(topology: Topology, *, key: str = QUEUE, exchange: str | None = None, body: bytes = BODY) -> Outgoing:
     """Give a message with an id of its own."""
-    return Outgoing(exchange or topology.work_exchange, key, body, f"message-{next(_numbers)}", "job:then", KIND, {})
+    routing_key = topology.routing_key(key)
+    return Outgoing(
+        exchange or topology.work_exchange, routing_key, body, f"message-{next(_numbers)}", "job:then", KIND, {}
+    )
 
 
 async def send(publisher: Publisher, message: Outgoing) -> None:
@@ -161,6 +166,21 @@ async def drop_connections(broker: Broker, url: str, purpose: str) -> None:
         await anyio.to_thread.run_sync(
             manage, broker, "DELETE", f"/api/connections/{urllib.parse.quote(name, safe='')}"
         )
+
+
+async def until_acknowledged(broker: Broker, url: str) -> None:
+    """Wait until no queue but the parked one holds a message, those in a consumer's hands included.
+
+    The management counts once a second, each queue in its own time, so that one look is not enough.
+    """
+    path = f"/api/queues/{virtual_host_of(url)}?columns=name,messages"
+    quiet = 0
+    with anyio.fail_after(SECONDS):
+        while quiet < QUIET_LOOKS:
+            queues = await anyio.to_thread.run_sync(manage, broker, "GET", path)
+            left = any(one.get("messages") for one in queues if not one["name"].endswith(".dead.parked"))
+            quiet = 0 if left else quiet + 1
+            await clock.sleep(LOOK_SECONDS)
 
 
 def virtual_host_of(url: str) -> str:

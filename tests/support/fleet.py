@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import anyio
 
-from schemas.message import MESSAGE_KIND, WorkMessage, encode
+from schemas.message import MESSAGE_VERSION, WorkMessage, encode, kind_of
 from shared import clock
 from shared.broker import Publisher, declare_topology
 from shared.fleet import Instance
@@ -20,11 +20,12 @@ from shared.postgres import Session
 from shared.settings import load_settings
 from shared.start import Prepared, topology_of
 from shared.stopping import Stopping
+from tests.support.checker_history import record_history
 from tests.support.ledger import session_on
 from worker.occurrences import WorkOccurrence
 from worker.service import Worker
 
-LONGEST_WAIT_SECONDS = 40.0
+LONGEST_WAIT_SECONDS = 60.0
 
 
 def prepared_for(
@@ -46,11 +47,12 @@ def prepared_for(
 
 
 async def deploy(prepared: Prepared) -> None:
-    """Do what migrate does at deploy time."""
+    """Do what migrate does at deploy time, and have every forbidden write recorded."""
     settings = prepared.settings
     async with session_on(settings.secret("database_url")) as session:
         await enter_environment(session, settings.environment, create=True)
         await session.execute("update matins.environment set topology = $1", prepared.topology.as_record())
+        await record_history(session)
     await declare_topology(settings.secret("broker_url"), prepared.topology, timeout=20)
 
 
@@ -72,13 +74,18 @@ async def running_worker(prepared: Prepared) -> AsyncIterator[Worker]:
 
 
 async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
-    """Wait until a look at what only the servers or another process know gives something true, and give that."""
-    with anyio.fail_after(LONGEST_WAIT_SECONDS):
+    """Wait until a look at what only the servers or another process know gives something true, and give that.
+
+    Raises TimeoutError with the condition's name when it has not for long.
+    """
+    with anyio.move_on_after(LONGEST_WAIT_SECONDS):
         while True:
             found = await condition()
             if found:
                 return found
             await clock.sleep(0.02)
+    message = f"not so within {LONGEST_WAIT_SECONDS:g} s: {getattr(condition, '__qualname__', condition)}"
+    raise TimeoutError(message)
 
 
 async def closed_state(session: Session, occurrence_id: int) -> str:
@@ -130,10 +137,10 @@ async def send_body(
     """Publish any bytes to a work queue."""
     await publisher.publish(
         prepared.topology.work_exchange,
-        queue,
+        prepared.topology.routing_key(queue),
         body,
         message_id=uuid4().hex,
         correlation_id="test",
-        kind=MESSAGE_KIND,
+        kind=kind_of(MESSAGE_VERSION),
         headers=headers or {},
     )

@@ -17,6 +17,16 @@ async def numbers(call):
 jobs = [nightly("night", PerAccount(effect), accounts=GeneratedAccounts(numbers, page_size=10))]
 """
 
+HELD_JOBS = """
+async def held(call):
+    await effect(call)
+    if call.account == "a000007":
+        await call.connection.execute("select hold()")
+
+jobs = [nightly("night", PerAccount(held))]
+"""
+
+OPEN_ALERTS = "select count(*) from matins.alert where closed_at is null"
 CLOSED = ("succeeded", "partial", "failed", "cancelled")
 
 
@@ -32,7 +42,7 @@ async def closed_occurrence(session: Session, deployed: Deployment, job: str, ge
 
     async def look() -> Any:
         row = await occurrence_of(session, deployed, job)
-        return row if row["state"] in CLOSED and row["generation"] == generation else None
+        return row if row is not None and row["state"] in CLOSED and row["generation"] == generation else None
 
     return await until(look)
 
@@ -89,3 +99,12 @@ async def assert_one_effect_each(session: Session, occurrence: Any, accounts: in
     found = await effects(session, occurrence)
     assert len(found) == accounts
     assert set(found.values()) == {1}, f"more than one: {[name for name, times in found.items() if times > 1][:10]}"
+
+
+async def until_no_alert(session: Session) -> None:
+    """Wait for the watch to have seen that all is well."""
+
+    async def seen() -> bool:
+        return not await session.fetchval(OPEN_ALERTS)
+
+    await until(seen)

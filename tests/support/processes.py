@@ -19,13 +19,17 @@ from typing import Any
 import orjson
 
 from shared.job import Job
+from tests.support.checker_deployment import Judging, judge_deployment
 from tests.support.fleet import deploy, prepared_for, until
 from tests.support.ledger import session_on
+from tests.support.logins import MAPPED, as_login, grant_rights, make_logins
 from trigger.plan import plan_ahead
 from trigger.register import register
 
 ROOT = Path(__file__).resolve().parents[2]
 KILL_SECONDS = 10.0
+# What only the login that migrates may do.
+OWNERS = {"migrate", "--migrate", "prune", "retire-queue"}
 MINUTE = timedelta(minutes=1)
 # Nothing here waits for a minute, so that what is tested is what passes the time.
 QUICK = {
@@ -91,6 +95,7 @@ class Service:
     kind: str
     log: Path
     popen: subprocess.Popen[bytes]
+    asked_to_end: bool = False
 
     def lines(self, event: str = "", **values: object) -> list[dict[str, Any]]:
         """Give its lines so far, of an event and with some values if these are given."""
@@ -135,6 +140,7 @@ class Service:
 
     def terminate(self) -> None:
         """Ask it to drain."""
+        self.asked_to_end = True
         self.popen.terminate()
 
     def freeze(self) -> None:
@@ -181,8 +187,12 @@ class Deployment:
     night: datetime
     jobs: tuple[Job, ...] = ()
     services: list[Service] = field(default_factory=list)
+    # Where the product's packages are; a copy stands for another release.
+    root: Path = ROOT
     # Variables that are not ours, as OpenTelemetry's.
     others: dict[str, str] = field(default_factory=dict)
+    # What the checker is told at the end of what only the test knows.
+    judging: Judging = field(default_factory=Judging)
 
     @property
     def module(self) -> str:
@@ -190,11 +200,12 @@ class Deployment:
         return f"night_{self.prefix}"
 
     def variables(self, **settings: str) -> dict[str, str]:
-        """Give the environment of a process; `settings` are written without their prefix."""
+        """Give the environment of an administrator's process; `settings` are written without their prefix."""
         ours = {
             "environment": "test",
             "jobs": self.module,
             "database_url": self.database_url,
+            "database_roles": MAPPED,
             "broker_url": self.broker_url,
             "prefix": self.prefix,
             **QUICK,
@@ -216,36 +227,56 @@ class Deployment:
         spec.loader.exec_module(module)
         self.jobs = tuple(module.jobs)
 
+    def declare_beside(self, name: str, text: str) -> str:
+        """Write another module of jobs, which this process never imports; give the name to start processes with."""
+        module = f"{self.module}_{name}"
+        (self.folder / f"{module}.py").write_text(HEADER.replace("{hour}", str(self.night.hour)) + text)
+        return module
+
     async def deploy(self, accounts: int | Sequence[str], *, fall: bool = True) -> None:
         """Do what migrate does, and make accounts; with `fall` the jobs are known since just before the night."""
         prepared = prepared_for("trigger", self.jobs, self.database_url, self.broker_url, self.prefix, **self.settings)
         await deploy(prepared)
         names = [f"a{number:06d}" for number in range(accounts)] if isinstance(accounts, int) else accounts
+        self.judging.wanted = True
         async with session_on(self.database_url) as session:
+            await grant_rights(session, {job.name: job for job in self.jobs})
             await session.execute(TABLES)
             await session.execute("insert into account select unnest($1::text[])", names)
             for job in self.jobs if fall else ():
                 await register(session, job, instance="deployed", now=self.night - MINUTE)
                 await plan_ahead(session, job, 1, now=self.night - MINUTE)
 
-    async def fall(self) -> None:
-        """Let the night fall for running triggers: they count as alive, and the jobs as known, since just before it."""
+    async def fall(self, *names: str) -> None:
+        """Let the night fall for running triggers: they count as alive, and the jobs as known, since just before it.
+
+        With `names` it falls for these jobs alone.
+        """
         before = self.night - MINUTE
+        falling = [job for job in self.jobs if job.name in names or not names]
+        known = "update matins.job set known_since = $1, planned_through = $1 where name = any($2)"
         async with session_on(self.database_url) as session, session.transaction():
-            await session.execute("update matins.job set known_since = $1, planned_through = $1", before)
+            await session.execute(known, before, [job.name for job in falling])
             await session.execute("update matins.instance set started_at = $1", before)
-            for job in self.jobs:
+            for job in falling:
                 await plan_ahead(session, job, 1, now=before)
 
     def start(self, kind: str, *arguments: str, **settings: str) -> Service:
-        """Start `python -m trigger` or `worker`, by default with `serve`."""
+        """Start `python -m trigger` or `worker`, by default with `serve`, under the least-privileged login of its kind.
+
+        What migrates or takes away is an administrator's; an address that lies in a file is left as it is.
+        """
+        url = settings.get("database_url", self.database_url)
+        in_a_file = "database_url_file" in self.settings | settings
+        if not in_a_file and not OWNERS & set(arguments):
+            settings["database_url"] = as_login(url, kind)
         log = self.folder / f"{kind}-{len(self.services)}.log"
         command = [sys.executable, "-m", kind, *(arguments or ("serve",))]
         with log.open("wb") as output:
             popen = subprocess.Popen(
                 command,
                 env=self.variables(**settings),
-                cwd=ROOT,
+                cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -279,10 +310,17 @@ def last_full_hour() -> datetime:
 async def deployment(
     folder: Path, database_url: str, broker_url: str, prefix: str, **settings: str
 ) -> AsyncIterator[Deployment]:
-    """Have a deployment meanwhile, and end its processes; nothing is declared or deployed yet."""
+    """Have a deployment meanwhile, and end its processes; nothing is declared or deployed yet.
+
+    When the block ends well the deployment comes to rest, and the checker judges it.
+    """
     made = Deployment(folder, database_url, broker_url, prefix, settings, last_full_hour())
+    async with session_on(database_url) as session:
+        await make_logins(session)
     try:
         yield made
+        if made.judging.wanted:
+            await judge_deployment(made)
     finally:
         made.end()
 

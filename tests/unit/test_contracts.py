@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas import message as contract
 from schemas.json_schemas import json_schemas
-from schemas.message import MAXIMUM_BYTES, NewerMessage, UnreadableMessage, WorkMessage, decode, encode
+from schemas.message import MAXIMUM_BYTES, NewerMessage, UnreadableMessage, WorkMessage, decode, encode, kind_of
 from schemas.occurrence import Identity, format_instant, parse_identity
 from schemas.report import Counts, Ending, Report, ended
 from schemas.states import OccurrenceState
@@ -79,6 +80,17 @@ def test_an_unknown_field_of_the_same_version_is_accepted() -> None:
 def test_anything_else_is_unreadable_and_says_why(body: bytes) -> None:
     with pytest.raises(UnreadableMessage, match=r"\w"):
         decode(body)
+
+
+def test_a_message_is_written_in_an_earlier_version_without_what_that_one_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contract, "FIRST_IN", {"isolated": 2})
+    newer = msgspec.structs.replace(MESSAGE, version=2, isolated=True)
+    assert b'"isolated":true' in encode(newer, 2)
+    assert b"isolated" not in encode(newer, 1)
+    assert decode(encode(newer, 1)) == MESSAGE
+    assert (kind_of(1), kind_of(2)) == ("matins.work.v1", "matins.work.v2")
 
 
 def test_a_newer_version_is_told_apart_from_rubbish() -> None:

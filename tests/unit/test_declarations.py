@@ -3,6 +3,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,56 @@ def test_a_missing_decision_prints_a_block_to_paste() -> None:
         Job("a", Cron("0 2 * * *"), SqlAccounts("select 1"), PerAccount(handler))  # type: ignore[call-arg]  # the mistake under test
 
 
+def decisions_with(**changes: Any) -> Decisions:
+    usual: dict[str, Any] = {
+        "catch_up": "latest",
+        "catch_up_within": hours(20),
+        "overlap": "skip",
+        "start_within": minutes(10),
+        "finish_within": hours(3),
+    }
+    return Decisions(**(usual | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"catch_up": "all"}, 'catch_up_at_most: must be decided with catch_up="all"; valid: catch_up_at_most=100'),
+        ({"catch_up": "all", "catch_up_at_most": 9}, 'catch_up_pace: must be decided with catch_up="all"'),
+        ({"catch_up": "all", "catch_up_at_most": 0, "catch_up_pace": minutes(1)}, "catch_up_at_most: is 0"),
+        ({"catch_up": "all", "catch_up_at_most": 1001, "catch_up_pace": minutes(1)}, "number from 1 to 1000"),
+        ({"catch_up": "all", "catch_up_at_most": 9, "catch_up_pace": 5}, "catch_up_pace: is 5"),
+        ({"catch_up_at_most": 9}, 'catch_up_at_most: is given, and means nothing without catch_up="all"'),
+        ({"catch_up": "skip", "catch_up_pace": minutes(1)}, "catch_up_pace: is given, and means nothing"),
+        ({"overlap": "queue"}, '"skip" | "queue_one" | "allow" | "cancel_previous"'),
+        ({"overlap_by": "account"}, 'overlap_by: is "account", and only occurrences that run beside one another'),
+        ({"overlap": "allow", "overlap_by": "accounts"}, 'overlap_by: is \'accounts\'; valid: "job" | "account"'),
+        ({"no_progress_within": 60}, "no_progress_within: is 60; valid: a duration of at least 1s"),
+        ({"no_progress_within": minutes(0)}, "no_progress_within: is 0s"),
+    ],
+)
+def test_what_a_policy_needs_is_demanded_and_what_it_does_not_know_is_refused(
+    changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(FaultyDeclaration) as refused:
+        decisions_with(**changes)
+    assert told in str(refused.value)
+
+
+def test_decisions_that_were_not_made_leave_the_definition_as_earlier_releases_wrote_it() -> None:
+    def told(**changes: Any) -> dict[str, Any]:
+        job = Job("a", Cron("0 2 * * *"), SqlAccounts("select 1"), PerAccount(handler), decisions_with(**changes))
+        found: dict[str, Any] = definition_of(job)["decisions"]
+        return found
+
+    earlier = {"catch_up", "catch_up_within", "overlap", "start_within", "finish_within"}
+    assert set(told()) == earlier
+    every = told(catch_up="all", catch_up_at_most=9, catch_up_pace=minutes(1), overlap="allow", overlap_by="account")
+    assert set(every) - earlier == {"catch_up_at_most", "catch_up_pace", "overlap_by"}
+    assert every["catch_up_pace"] == 60
+    assert told(no_progress_within=minutes(3))["no_progress_within"] == 180
+
+
 def test_all_faults_of_a_job_are_told_at_once_with_their_places() -> None:
     with collecting_faults():
         job = Job(
@@ -51,7 +102,7 @@ def test_all_faults_of_a_job_are_told_at_once_with_their_places() -> None:
             accounts=SqlAccounts("", page_size=0),
             handler=SetBased("no reference", role="x; drop", chunk_size=5000, timeout=hours(2)),
             decisions=Decisions(
-                catch_up="all",  # type: ignore[arg-type]  # the mistake under test
+                catch_up="every",  # type: ignore[arg-type]  # the mistake under test
                 catch_up_within=seconds(0),
                 overlap="skip",
                 start_within=5,  # type: ignore[arg-type]  # the mistake under test
@@ -73,7 +124,7 @@ def test_all_faults_of_a_job_are_told_at_once_with_their_places() -> None:
         "handler: role",
         "handler: chunk_size",
         "handler: timeout",
-        'decisions: catch_up: is \'all\'; valid: "latest" | "skip"',
+        'decisions: catch_up: is \'every\'; valid: "latest" | "all" | "skip"',
         "decisions: catch_up_within",
         "decisions: start_within: is 5",
         "max_tries",

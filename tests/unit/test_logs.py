@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared import logs
-from shared.masking import LONGEST_TEXT, mask, plain, plain_value
+from shared.masking import LONGEST_TEXT, know_secret, know_secrets_of, mask, plain, plain_value
 
 Output = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -188,6 +188,27 @@ def test_deep_values_are_flattened() -> None:
 )
 def test_secrets_are_masked(said: str, shown: str) -> None:
     assert mask(said) == shown
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "kept/Back@once:é%",
+        "kept%2FBack%40once%3A%C3%A9%25",
+        "kept%2fback%40once%3a%c3%a9%25",
+        r"kept/Back@once:\xc3\xa9%",
+    ],
+)
+def test_a_password_that_was_read_is_known_however_it_is_written(form: str) -> None:
+    know_secrets_of("amqps://someone:kept%2FBack%40once%3A%C3%A9%25@broker:5671/matins?cafile=/a.pem")
+    assert mask(f"it said {form!s}, twice: {form}") == "it said ***, twice: ***"
+    assert plain(f"{'x' * (LONGEST_TEXT - 5)}{form}").startswith(f"{'x' * (LONGEST_TEXT - 5)}***")
+
+
+def test_short_passwords_are_not_looked_for_and_words_not_inside_of_words() -> None:
+    know_secret("matins")
+    know_secret("dispatch")
+    assert mask("matins dispatches to the dispatch") == "matins dispatches to the ***"
 
 
 def test_control_characters_and_marks_that_reorder_text_are_escaped() -> None:

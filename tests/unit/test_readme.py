@@ -1,11 +1,13 @@
 """The README says what the code does: its settings, commands, dependencies and links, and its first job."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 import typer.main
 
+import shared.job
 import trigger.command
 import worker.command
 from shared.load import load_jobs
@@ -50,6 +52,21 @@ def test_every_dependency_has_its_reason() -> None:
         if line and not line.startswith(("#", "-"))
     }
     assert wanted - told == set()
+
+
+def test_the_schedules_shown_are_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "Instants([" in block)
+    (tmp_path / "holidays").mkdir()
+    (tmp_path / "holidays" / "berlin.txt").write_text("2026-12-25 Christmas\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    told = [eval(ast.unparse(line), vars(shared.job).copy()).description for line in ast.parse(code).body]  # noqa: S307 - our own README
+    assert told == [
+        "0 2 * * * UTC",
+        "30 8 LW * * Europe/Berlin",
+        "every 15m from 2024-01-01T00:05:00Z",
+        "2 instants, the last at 2027-04-01T04:30:00Z",
+        "0 6 * * * UTC except sat, sun, 2026-12-24 to 2027-01-02, calendar berlin",
+    ]
 
 
 def test_links_lead_somewhere() -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.masking import mask
 from shared.settings import FaultySettings, load_settings, setting_rows
 
 GOOD = {
@@ -21,6 +22,20 @@ def test_defaults_and_types() -> None:
     assert settings.claim_lease == timedelta(seconds=30)
     assert settings.delays == (1, 5, 30, 120, 600, 3600)
     assert settings.otel == {"OTEL_SERVICE_NAME": "kept"}
+
+
+def test_the_broker_s_users_may_have_other_names() -> None:
+    settings = load_settings(GOOD | {"MATINS_BROKER_USERS": "trigger=acme-trigger, worker=acme@worker"})
+    named = {"owner": "owner", "trigger": "acme-trigger", "worker": "acme@worker", "operator": "operator"}
+    assert settings.broker_users == named
+
+
+@pytest.mark.parametrize(
+    "faulty", ["trigger", "triger=t", "trigger=", "trigger=a b", "trigger=worker", "trigger=a,trigger=b", ","]
+)
+def test_names_of_the_broker_s_users_that_cannot_be_are_refused(faulty: str) -> None:
+    with pytest.raises(FaultySettings, match=r"MATINS_BROKER_USERS is .* valid is other names for owner, trigger"):
+        load_settings(GOOD | {"MATINS_BROKER_USERS": faulty})
 
 
 def test_every_fault_is_told_at_once_with_its_valid_values() -> None:
@@ -96,3 +111,49 @@ def test_no_secret_is_shown() -> None:
 
 def test_every_setting_has_a_meaning() -> None:
     assert [variable for variable, _, meaning in setting_rows() if not meaning.endswith((".", "?"))] == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "valid"),
+    [
+        ("DATABASE_URL", "postgresql://u:hidden@h/d?sslmode=verify_full", "sslmode=disable | allow | prefer | require"),
+        ("DATABASE_URL", "postgresql://u:hidden@h/d?sslmode=verify-full", "sslmode=verify-full with sslrootcert=FILE"),
+        ("DATABASE_URL", "postgresql://u:hidden@h/d?sslrootcert=/a.pem", "sslrootcert with sslmode=verify-full"),
+        ("DATABASE_URL", "postgresql://u:hidden@h/d?sslmode=prefer&sslrootcert=/a.pem", "which it has no effect"),
+        ("DATABASE_URL", "postgresql://u:hidden@h/d?sslmode=verify-ca&sslrootcert=/a.pem", "/a.pem: no such file"),
+        ("DATABASE_URL", "postgresql://u:hidden@h/d?sslcert=/a.pem", "read from /a.pem and /a.pem: no such file"),
+        ("BROKER_URL", "amqps://u:hidden@h/?cafile=/a.pem", "no certificates can be read from /a.pem: no such file"),
+        ("BROKER_URL", "amqps://u:hidden@h/?cafile=/dev/null", "read from /dev/null: no certificate or crl found"),
+        ("BROKER_URL", "amqps://u:hidden@h/?certfile=/dev/null&keyfile=/a.key", "read from /dev/null and /a.key"),
+        ("BROKER_URL", "amqps://u:hidden@h/?keyfile=/a.key", "a certfile beside the keyfile"),
+        ("BROKER_URL", "amqps://u:hidden@h/?cacertfile=/a.pem", "nothing but cafile, certfile, keyfile after the '?'"),
+        ("BROKER_URL", "amqps://u:hidden@h/?no_verify_ssl=1", "nothing but cafile, certfile, keyfile after the '?'"),
+        ("BROKER_URL", "amqp://u:hidden@h/?cafile=/a.pem", "amqps://… where something follows a '?'"),
+        ("DATABASE_URL", "postgresql://u:hid/hidden@h/d", "with / ? # @ : % in names and passwords written as %2F"),
+        ("BROKER_URL", "amqp://u:12#hidden@h/d", "with / ? # @ : % in names and passwords written as %2F"),
+        ("BROKER_URL", "amqp://u:12?hidden@h/d", "with / ? # @ : % in names and passwords written as %2F"),
+        ("BROKER_URL", "amqp://u:hidden@h:port/d", "amqp://USER:PASSWORD@HOST:PORT/VHOST"),
+        ("BROKER_URL", "amqp:///hidden", "amqp://USER:PASSWORD@HOST:PORT/VHOST"),
+        ("MANAGEMENT_URL", "http://u:hidden@h?cafile=/a.pem", "https://… where something follows a '?'"),
+    ],
+)
+def test_addresses_whose_encryption_would_not_be_what_they_seem_are_refused(
+    variable: str, value: str, valid: str
+) -> None:
+    with pytest.raises(FaultySettings) as caught:
+        load_settings(GOOD | {f"MATINS_{variable}": value})
+    assert valid in str(caught.value)
+    assert str(caught.value).startswith(f"MATINS_{variable}: valid is ")
+    assert "hidden" not in str(caught.value)
+
+
+def test_secrets_that_are_no_settings_are_known_as_well() -> None:
+    others = {
+        "MATINS_LOGIN_URL_INVOICE": "postgresql://invoice:of%2Dthe%2Djob%2D17@host/db",
+        "PGPASSWORD": "of-the-driver-17",
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20of-the-header-17,x-other=of-another-17",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://me:of-the-collector-17@host/v1/traces",
+    }
+    load_settings(GOOD | others)
+    for secret in ("of-the-job-17", "of-the-driver-17", "of-the-header-17", "of-another-17", "of-the-collector-17"):
+        assert mask(f"refused: {secret}") == "refused: ***"

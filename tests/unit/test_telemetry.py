@@ -234,6 +234,7 @@ def test_one_execution_holds_a_bounded_number_of_spans(collector: Collector) -> 
 def test_metrics_arrive_with_their_labels_and_durations_are_measured(collector: Collector) -> None:
     telemetry.metrics.claim_attempts.add(2, job="charge")
     telemetry.metrics.accounts.add(3, job="charge", outcome="succeeded")
+    telemetry.metrics.alerts.add(1, kind="missed", event="opened")
     telemetry.metrics.lag.record(4.0, job="charge")
     execute("succeeded")
     with pytest.raises(OSError), telemetry.publish_span("charge", WORK, messages=5):  # noqa: PT011 - any will do
@@ -241,9 +242,11 @@ def test_metrics_arrive_with_their_labels_and_durations_are_measured(collector: 
     telemetry.flush()
 
     [attempts] = collector.points_named("matins.claim.attempts")
-    assert (attempts.value, attempts.attributes) == (2, {"job": "charge"})
+    assert (attempts.value, attempts.attributes) == (2, {"matins.job": "charge"})
     [accounts] = collector.points_named("matins.accounts")
-    assert (accounts.value, accounts.attributes) == (3, {"job": "charge", "outcome": "succeeded"})
+    assert (accounts.value, accounts.attributes) == (3, {"matins.job": "charge", "outcome": "succeeded"})
+    [alerts] = collector.points_named("matins.alerts")
+    assert (alerts.value, alerts.attributes) == (1, {"kind": "missed", "event": "opened"})
     [lag] = collector.points_named("matins.lag")
     assert (lag.value, lag.count, lag.unit) == (4.0, 1, "s")
     [processed] = collector.points_named("messaging.process.duration")

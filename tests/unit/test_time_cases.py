@@ -11,6 +11,7 @@ import pytest
 
 from shared.errors import DeclarationError
 from shared.schedule import Cron, Fold, Gap
+from shared.timing import Timing
 from trigger.preview import preview
 
 ROWS = json.loads(Path(__file__).parent.with_name("cases").joinpath("time_cases.json").read_text(encoding="utf-8"))
@@ -48,7 +49,8 @@ def test_the_instants_are_exactly_these(row: dict[str, Any], gap: Gap, fold: Fol
     expected = _expected(row)
     assert list(schedule.instants(after, until)) == expected
     assert all(instant.tzinfo is UTC for instant in schedule.instants(after, until))
-    shown = [shown.scheduled_at for shown in preview(schedule, after, until, 10_000) if shown.scheduled_at is not None]
+    timing = Timing("case", schedule)
+    shown = [shown.scheduled_at for shown in preview(timing, after, until, 10_000) if shown.scheduled_at is not None]
     assert shown == row["expected_utc"]
 
 

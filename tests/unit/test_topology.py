@@ -3,6 +3,8 @@ from dataclasses import replace
 import pytest
 
 from shared.topology import Binding, Exchange, InvalidTopology, Queue, Topology
+from shared.topology_versions import key_of, work_queues_of
+from trigger.deploy import elsewhere, merged
 
 TOPOLOGY = Topology("matins", "staging", frozenset({"default", "invoices"}), (1, 30, 600), 20)
 
@@ -81,12 +83,43 @@ def test_a_record_with_more_queues_differs_in_nothing() -> None:
 
 
 def test_differences_name_part_and_argument_and_both_values() -> None:
-    record = replace(TOPOLOGY, queues=frozenset({"default"}), delivery_limit=10).as_record()
+    record = replace(TOPOLOGY, queues=frozenset({"default"})).as_record()
+    record["queues"]["matins.work.default"]["x-delivery-limit"] = 10
     assert TOPOLOGY.differences(record) == [
         "queue matins.work.default: x-delivery-limit is 10 in the record, 20 is needed",
         "queue matins.work.invoices is not in the record",
         "queue matins.work.invoices is not bound to exchange matins.work with key 'invoices' in the record",
     ]
+
+
+def test_another_limit_is_another_queue_under_another_key() -> None:
+    raised = replace(TOPOLOGY, delivery_limit=50)
+    name = raised.work_queue("invoices")
+    assert name == "matins.work.invoices@e54e27", "the same in every release: queues of this name exist"
+    assert Binding("matins.work", name, "invoices@e54e27") in raised.parts()
+    assert replace(raised, prefix="other").routing_key("invoices") == "invoices@e54e27"
+    assert key_of("matins", name) == key_of("matins", "matins.work.invoices") == "invoices"
+    assert key_of("matins", "matins.dead.parked") is None
+
+
+def test_other_versions_of_our_queues_are_found_in_the_record() -> None:
+    raised = replace(TOPOLOGY, delivery_limit=50, queues=frozenset({"invoices", "invoices.late"}))
+    record = merged(TOPOLOGY.as_record(), raised)
+    assert raised.other_versions(record) == {"matins.work.invoices": "invoices"}
+    assert TOPOLOGY.other_versions(record) == {"matins.work.invoices@e54e27": "invoices"}
+    assert TOPOLOGY.other_versions(None) == {}
+    assert work_queues_of("matins", {"invoices", "new"}, record) == [
+        "matins.work.invoices",
+        "matins.work.invoices@e54e27",
+        "matins.work.new",
+    ]
+
+
+def test_a_key_that_leads_elsewhere_leads_home_once_its_queue_is_made_again() -> None:
+    record = replace(TOPOLOGY, queues=frozenset({"default"})).as_record()
+    record["bindings"] = [["matins.work", "matins.work.default@e54e27", "default"]]
+    assert elsewhere(record, TOPOLOGY) == [Binding("matins.work", "matins.work.default@e54e27", "default")]
+    assert elsewhere(merged(record, TOPOLOGY), TOPOLOGY) == []
 
 
 def test_another_environment_is_a_difference() -> None:
@@ -112,7 +145,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("prefix", ["amq.matins", "1st", "a" * 64, "a\n", "ä"])
+@pytest.mark.parametrize("prefix", ["amq.matins", "1st", "a" * 64, "a\n", "ä", "matins.work", "matins.dead.x"])
 def test_a_prefix_that_the_broker_or_a_person_would_stumble_over_is_refused(prefix: str) -> None:
     with pytest.raises(InvalidTopology, match="prefix"):
         replace(TOPOLOGY, prefix=prefix)

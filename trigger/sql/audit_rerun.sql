@@ -1,4 +1,4 @@
 -- Says who ran what again, and why; in the re-run's transaction. $1 job, $2 occurrence id, $3 instance, $4 actor,
 -- $5 reason, $6 detail.
-insert into matins.audit (kind, job, occurrence_id, instance, actor, reason, detail)
-values ('rerun', $1, $2, $3, $4, $5, $6);
+insert into matins.audit (kind, job, occurrence_id, instance, actor, actor_kind, reason, detail)
+values ('rerun', $1, $2, $3, $4, 'operator', $5, $6);

@@ -7,10 +7,13 @@ with cancelled as (
            ending = case when o.state = 'expected' then null else 'cancel' end,
            ending_reason = case when o.state = 'expected' then null else 'by ' || $2::text || ': ' || $3::text end,
            epoch = o.epoch + 1
-     where o.id = $1 and o.state in ('expected', 'claimed', 'running') and o.ending is null
-    returning o.id, o.job, o.state, o.generation)
+      from matins.occurrence former
+     where o.id = $1 and former.id = o.id and o.state in ('expected', 'claimed', 'running') and o.ending is null
+    returning o.id, o.job, o.state, o.generation, former.state as former, o.ending)
 , audited as (
-    insert into matins.audit (kind, job, occurrence_id, instance, actor, reason, detail)
-    select 'cancel', job, id, $4, $2, $3, jsonb_build_object('state', state, 'generation', generation)
+    insert into matins.audit (kind, job, occurrence_id, instance, actor, actor_kind, reason, detail)
+    select 'cancel', job, id, $4, $2, 'operator', $3,
+           jsonb_build_object('state', state, 'generation', generation, 'before', former,
+                              'after', case when ending is null then state else 'ending' end)
       from cancelled)
 select state from cancelled;

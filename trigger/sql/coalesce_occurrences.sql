@@ -7,5 +7,5 @@ with coalesced as (
      where o.id = given.id and o.state = 'expected'
     returning o.id, o.job, o.coalesced_into)
 insert into matins.audit (kind, job, occurrence_id, instance, detail)
-select 'coalesced', job, id, $3, jsonb_build_object('into', coalesced_into)
+select 'coalesced', job, id, $3, jsonb_build_object('into', coalesced_into, 'before', 'expected', 'after', 'coalesced')
   from coalesced;

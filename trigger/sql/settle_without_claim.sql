@@ -6,5 +6,6 @@ with decided as (
      where id = any ($1::bigint[]) and state = 'expected'
     returning id, job)
 insert into matins.audit (kind, job, occurrence_id, instance, reason, detail)
-select $2::text, job, id, $4, $3, case when $5::text is null then '{}' else jsonb_build_object('because_of', $5::text) end
+select $2::text, job, id, $4, $3,
+       jsonb_strip_nulls(jsonb_build_object('because_of', $5::text, 'before', 'expected', 'after', $2::text))
   from decided;

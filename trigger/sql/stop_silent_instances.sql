@@ -2,7 +2,7 @@
 -- $1 silence, $2 now.
 with clock as (select coalesce($2::timestamptz, clock_timestamp()) as now)
 , forgotten as (
-    delete from matins.lease using clock where until < clock.now - interval '1 day')
+    delete from matins.lease using clock where until < clock.now - interval '1 day' and name not like 'leader:%')
 update matins.instance
    set stopped_at = clock.now
   from clock

@@ -1,6 +1,7 @@
 -- Takes over one occurrence whose claimer has gone silent: of several who try, one gets the row, at the next epoch, so
 -- that whatever the former one still writes changes nothing. A claimer of whom nothing was heard since it took the row
 -- counts as a failed attempt, since the source may be what ends each of them; after the last one dispatch ends instead.
+-- Nothing is taken over while everything is held.
 -- $1 jobs, $2 instance, $3 lease, $4 attempts allowed, $5 now.
 with clock as (select coalesce($5::timestamptz, clock_timestamp()) as now)
 , former as materialized (
@@ -13,10 +14,11 @@ with clock as (select coalesce($5::timestamptz, clock_timestamp()) as now)
                 limit 1), 1) as attempts
       from clock, matins.occurrence silent
      where silent.job = any ($1::text[]) and silent.state = 'claimed' and silent.ending is null
+       and not exists (select 1 from matins.environment e where e.held_since is not null)
        and silent.lease_until < clock.now
      order by silent.id
      limit 1
-       for update of silent skip locked)
+       for no key update of silent skip locked)
 , given_up as (
     select former.*,
            case when former.attempts >= $4::integer then
@@ -35,6 +37,6 @@ with clock as (select coalesce($5::timestamptz, clock_timestamp()) as now)
     select case when ending is null then 'takeover' else 'fan_out_failed' end, job, id, $2, ending_reason,
            jsonb_build_object('epoch', epoch, 'from', former, 'accounts_read', accounts_read, 'attempts', fan_out_attempts)
       from taken)
-select id, job, scheduled_at, variant, window_since, window_until, generation, epoch, cursor, accounts_read,
+select id, job, scheduled_at, due_at, variant, window_since, window_until, generation, epoch, cursor, accounts_read,
        fan_out_attempts, claimed_at, trace_context, ending_reason
   from taken;

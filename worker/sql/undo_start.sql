@@ -1,4 +1,5 @@
--- Takes back a committed start that ended neither in a settle nor in the worker's death: the drain cut it off.
+-- Takes back a committed start that ended neither in a settle nor in the worker's death: the drain cut it off, or another
+-- copy of the message has the row.
 -- $1 occurrence id, $2 its scheduled_at, $3 account, $4 generation.
 update matins.ledger
    set starts = greatest(starts - 1, 0)

@@ -9,6 +9,7 @@ from examples.billing.demo.place import Place, session_on
 from examples.billing.jobs import DUE, jobs
 from shared.postgres import Session
 from shared.schedule import Cron
+from shared.timing import Timing
 from trigger.plan import plan_through
 
 JUST_BEFORE = timedelta(minutes=1)
@@ -60,7 +61,7 @@ async def let_night_fall(session: Session, night: datetime) -> None:
     await session.execute(ALIVE_SINCE, before)
     schedule = Cron(f"0 {night.hour} * * *")
     for job in jobs:
-        await plan_through(session, job.name, schedule, 1, before, night)
+        await plan_through(session, Timing(job.name, schedule), 1, before, night)
 
 
 async def occurrence_id(session: Session, job: str, night: datetime) -> int:

@@ -1,23 +1,30 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import aio_pika
 import pytest
 
 from examples.servers.find import Broker
+from shared.definition import fingerprints
 from shared.fleet import Instance, register_instance
 from shared.load import load_jobs
 from shared.settings import load_settings
 from shared.start import topology_of
 from tests.support.broker import administrator, consuming, manage, virtual_host_of
+from tests.support.broker_users import broker_users, grant, named, user_of
 from tests.support.ledger import session_on
+from tests.support.logins import MAPPED, as_login, grant_rights, make_logins
 from tests.support.servers import execute
+from trigger.broker_rights import WHO, rights_under
 from trigger.deploy import migrate_broker, migrate_database
 from trigger.doctor import examine
 from trigger.doctor_finding import Finding
 from trigger.register import register
 
 MODULE = "examples.billing.jobs"
+# No setting of ours: where `prepare` finds an administrator's address.
+ADMINISTRATOR = "MATINS_TEST_DATABASE_URL"
 JOBS = ("charge", "invoice-run", "usage-rollup")
 
 
@@ -35,21 +42,26 @@ def troubles(findings: dict[tuple[str, str], list[Finding]]) -> set[tuple[str, s
 
 
 @pytest.fixture
-def sources(database_url: str, broker_url: str, broker: Broker, prefix: str) -> dict[str, str]:
-    """Settings of a deployment whose servers are there and empty."""
+async def sources(database_url: str, broker_url: str, broker: Broker, prefix: str) -> dict[str, str]:
+    """Settings of a trigger of a deployment whose servers are there and empty."""
+    async with session_on(database_url) as session:
+        await make_logins(session)
+        await grant_rights(session, {})
     return {
+        ADMINISTRATOR: database_url,
+        "MATINS_DATABASE_ROLES": MAPPED,
         "MATINS_ENVIRONMENT": "test",
         "MATINS_JOBS": MODULE,
-        "MATINS_DATABASE_URL": database_url,
+        "MATINS_DATABASE_URL": as_login(database_url, "trigger"),
         "MATINS_BROKER_URL": broker_url,
         "MATINS_MANAGEMENT_URL": broker.management_url or "",
         "MATINS_PREFIX": prefix,
     }
 
 
-async def prepare(sources: Mapping[str, str]) -> None:
+async def prepare(sources: dict[str, str]) -> None:
     """Migrate both servers."""
-    settings = load_settings(sources)
+    settings = load_settings(sources | {"MATINS_DATABASE_URL": sources[ADMINISTRATOR]})
     await migrate_database(settings)
     await migrate_broker(settings, topology_of(settings, load_jobs(settings.jobs).jobs), record=True)
 
@@ -66,19 +78,21 @@ async def start_fleet(database_url: str, handlers: Mapping[str, str | None], *, 
 
 
 async def test_a_deployment_in_order_has_no_troubles(
-    sources: dict[str, str], database_url: str, broker_url: str
+    sources: dict[str, str], database_url: str, broker_url: str, broker: Broker
 ) -> None:
     await prepare(sources)
     await start_fleet(database_url, dict.fromkeys(JOBS))
     prefix = sources["MATINS_PREFIX"]
     queues = [f"{prefix}.work.{name}" for name in JOBS] + [f"{prefix}.dead.accounted"]
-    async with consuming(broker_url, *queues):
-        findings = await found(sources)
+    with broker_users(broker, broker_url, prefix) as addresses:
+        limited = {"MATINS_BROKER_URL": addresses["operator"], "MATINS_BROKER_USERS": named(addresses)}
+        async with consuming(addresses["worker"], *queues):
+            findings = await found(sources | limited)
     assert troubles(findings) == set()
     well = {check for check, level in findings if level == "ok"}
     assert well >= {"settings", "jobs", "database", "writable", "clock", "schema", "environment", "topology record"}
     assert well >= {"connections", "broker", "topology", "consumers", "dead letters", "triggers", "workers", "handlers"}
-    assert well >= {"arguments", "revisions", "release", "tzdata"}
+    assert well >= {"broker rights", "arguments", "revisions", "release", "tzdata"}
 
 
 async def test_zone_data_of_another_release_on_this_machine_is_no_trouble(
@@ -116,6 +130,24 @@ async def test_missing_and_faulty_settings_are_told(sources: dict[str, str]) -> 
     assert len(faulty["settings", "fail"]) == 2
 
 
+async def test_a_fleet_that_declares_a_job_in_two_ways_is_told(sources: dict[str, str], database_url: str) -> None:
+    await prepare(sources)
+    await start_fleet(database_url, dict.fromkeys(JOBS))
+    declared = fingerprints(load_jobs((MODULE,)).jobs)
+    async with session_on(database_url) as session:
+        for name, kind, definitions in (
+            ("t-old", "trigger", declared | {"charge": "0" * 64}),
+            ("w-new", "worker", declared),
+        ):
+            instance = Instance(name, kind, "host", "0.1.0", "", "2026f")
+            await register_instance(session, instance, dict.fromkeys(JOBS, 1), definitions=definitions)
+    findings = await found(sources)
+    [finding] = findings["definitions", "warn"]
+    assert finding.found.startswith("charge: live processes hold 2 definitions since ")
+    assert "trigger t-old (never current, 000000000000)" in finding.found
+    assert f"worker w-new (revision 1, current, {declared['charge'][:12]})" in finding.found
+
+
 async def test_a_fleet_that_cannot_do_its_work_is_told(sources: dict[str, str], database_url: str) -> None:
     await prepare(sources)
     handlers = {
@@ -134,11 +166,7 @@ async def test_a_fleet_that_cannot_do_its_work_is_told(sources: dict[str, str], 
     assert any(one.startswith("usage-rollup: 0 of 1") for one in unable)
     assert "hold revisions [7], 1 is current" in findings["revisions", "warn"][0].found
     assert findings["vanished", "warn"][0].found.startswith("gone is known to the database")
-    assert (
-        "cancel what `python -m trigger occurrences gone --state expected` lists"
-        in findings["vanished", "warn"][0].advice
-    )
-    assert "retire it" not in str(findings)
+    assert "`python -m trigger retire gone --reason …` skips what waits" in findings["vanished", "warn"][0].advice
     assert "0 consumers" in findings["consumers", "warn"][0].found
 
 
@@ -176,10 +204,59 @@ async def test_arguments_that_were_changed_past_us_show_through_the_management_i
     await prepare(sources)
     queue, host = f"{sources['MATINS_PREFIX']}.work.charge", virtual_host_of(broker_url)
     manage(broker, "DELETE", f"/api/queues/{host}/{queue}")
+    assert (await found(sources))["parts", "fail"][0].found == f"missing on the broker: {queue}"
     body = {"durable": True, "auto_delete": False, "arguments": {"x-queue-type": "quorum"}}
     manage(broker, "PUT", f"/api/queues/{host}/{queue}", body)
     findings = await found(sources)
     assert f"queue {queue}: x-delivery-limit is None, 20 is needed" in findings["arguments", "fail"][0].found
+
+
+async def test_a_user_of_the_broker_that_may_do_more_or_less_is_told(
+    sources: dict[str, str], broker: Broker, broker_url: str
+) -> None:
+    await prepare(sources)
+    prefix = sources["MATINS_PREFIX"]
+    manifest = rights_under(prefix)
+    with broker_users(broker, broker_url, prefix) as addresses:
+        mine = sources | {"MATINS_BROKER_USERS": named(addresses), "MATINS_BROKER_URL": addresses["worker"]}
+        alone = mine | {"MATINS_MANAGEMENT_URL": ""}
+        worker, trigger = user_of(addresses["worker"]), user_of(addresses["trigger"])
+        assert len((await found(alone))["broker rights", "ok"]) == 1
+        assert len((await found(mine))["broker rights", "ok"]) == 1 + len(WHO)
+
+        grant(broker, broker_url, worker, replace(manifest["worker"], configure=f"^{prefix}"))
+        more = (await found(alone))["broker rights", "fail"][0]
+        assert more.found.startswith(f"user {worker!r} may configure exchange {prefix}.environment, ")
+        assert more.found.endswith(" more, which a worker needs not")
+        assert "trigger rights" in more.advice
+
+        grant(broker, broker_url, worker, replace(manifest["worker"], read="^$", write=".*"))
+        [both] = (await found(alone))["broker rights", "fail"]
+        assert f"write exchange {prefix}.dead, write what is not ours, write the default exchange" in both.found
+        assert f"may not read queue {prefix}.dead.accounted, read queue {prefix}.work.charge, " in both.found
+
+        grant(broker, broker_url, worker, manifest["worker"])
+        grant(broker, broker_url, trigger, replace(manifest["trigger"], read=f"^{prefix}\\.work\\.charge$"))
+        [other] = (await found(mine))["broker rights", "fail"]
+        assert other.found == f"user {trigger!r} may read queue {prefix}.work.charge, which a trigger needs not"
+        grant(broker, broker_url, trigger, replace(manifest["trigger"], read=r"^\Qwork\E$"))
+        assert "cannot be compared" in (await found(mine))["broker rights", "warn"][0].found
+
+
+async def test_what_was_asked_of_the_broker_changed_nothing(
+    sources: dict[str, str], broker: Broker, broker_url: str
+) -> None:
+    await prepare(sources)
+    host = virtual_host_of(broker_url)
+
+    def parts() -> list[list[str]]:
+        listed = [manage(broker, "GET", f"/api/{kind}/{host}") for kind in ("exchanges", "queues", "bindings")]
+        return [sorted(one.get("name") or str(one) for one in kind) for kind in listed]
+
+    before = parts()
+    assert ("broker rights", "warn") in await found(sources), "an administrator may do more than anybody needs"
+    assert parts() == before
+    assert all(manage(broker, "GET", f"/api/queues/{host}/{name}").get("messages", 0) == 0 for name in before[1])
 
 
 async def test_pools_that_do_not_fit_the_server_are_told(sources: dict[str, str], database_url: str) -> None:

@@ -8,7 +8,10 @@ import orjson
 import pytest
 
 from schemas.occurrence import Identity
+from shared.close import close
+from shared.definition import fingerprints
 from shared.fleet import Instance, register_instance
+from shared.job import Cron
 from shared.postgres import Session
 from shared.settings import Settings, load_settings
 from shared.terminal import Refused
@@ -31,9 +34,10 @@ NOBODY = [
 
 
 async def start_fleet(session: Session) -> None:
-    """Have a trigger and a worker live."""
-    for kind in ("trigger", "worker"):
-        await register_instance(session, Instance(f"{kind}-1", kind, "host", "0.1.0", "", "2026f"), {})
+    """Have a trigger live, and a worker that can run the jobs."""
+    able = dict.fromkeys(("invoice-run", "slow-run"))
+    for kind, jobs in (("trigger", {}), ("worker", able)):
+        await register_instance(session, Instance(f"{kind}-1", kind, "host", "0.1.0", "", "2026f"), jobs)
 
 
 def settings_of(**values: str) -> Settings:
@@ -151,6 +155,20 @@ async def test_an_instant_that_is_not_planned_is_refused(database_url: str) -> N
             await show_occurrence(session, Identity("invoice-run", DUE + DAY))
 
 
+async def test_status_names_live_processes_that_declare_a_job_otherwise(database_url: str) -> None:
+    async with session_on(database_url) as session:
+        for kind, cron in (("trigger", "0 2 * * *"), ("worker", "30 2 * * *")):
+            definitions = fingerprints({"night": nightly("night", schedule=Cron(cron))})
+            instance = Instance(f"{kind}-1", kind, "host", "0.1.0", "", "2026f")
+            await register_instance(session, instance, {}, definitions=definitions)
+        status = await read_status(session, settings_of())
+    [problem] = status.problems
+    assert problem.startswith("night: live processes hold 2 definitions since ")
+    [difference] = status.differences
+    assert [one["instances"] for one in difference["definitions"]] == [("trigger trigger-",), ("worker worker-1",)]
+    orjson.dumps(status.differences)
+
+
 async def test_status_says_what_is_not_well(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     async with session_on(database_url) as session:
         await closed_night(session, nightly("well-run"), {"a": ("succeeded", None)})
@@ -176,6 +194,25 @@ async def test_status_says_what_is_not_well(database_url: str, capsys: pytest.Ca
         assert "all is well" not in printed
         await session.execute("update matins.job set paused_at = clock_timestamp() where name = 'late-run'")
         assert len((await read_status(session, settings_of())).problems) == 2
+
+
+async def test_one_that_waits_says_for_which_and_is_not_late(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with session_on(database_url) as session:
+        await start_fleet(session)
+        running = await running_occurrence(session, nightly(), ["a"])
+        waits = await expected_occurrence(session, nightly(), DUE + DAY)
+        await session.execute("update matins.occurrence set waits_for = $1 where id = $2", running.id, waits)
+        shown = await show_occurrence(session, Identity("invoice-run", DUE + DAY))
+        assert shown["waits_for"] == str(running.identity)
+        print_occurrence(shown, Times())
+        assert f"waits for {running.identity}" in " ".join(capsys.readouterr().out.split())
+        assert not any("is late" in one for one in (await read_status(session, settings_of())).problems)
+        await session.execute("update matins.ledger set state = 'cancelled', finished_at = clock_timestamp()")
+        await close(session, running.id, by="test")
+        assert any("is late" in one for one in (await read_status(session, settings_of())).problems)
+        assert (await show_occurrence(session, Identity("invoice-run", DUE + DAY)))["waits_for"] is None
 
 
 async def test_a_bad_night_is_told_until_it_is_mended_or_too_old(database_url: str) -> None:

@@ -4,9 +4,22 @@ from typing import Any
 import pytest
 
 from shared.calls import AccountCall, BlockingAccountCall, ChunkCall, GiveUp, Handled, NothingToDo, OutsideCall
-from shared.job import Handler, Job, Outside, PerAccount, SetBased, hours
+from shared.job import (
+    Decisions,
+    EachWorker,
+    EveryWorker,
+    Handler,
+    Job,
+    Outside,
+    PerAccount,
+    SetBased,
+    WorkerCall,
+    hours,
+    minutes,
+)
 from shared.settings import Settings, load_settings
 from tests.support.ledger import DUE, job_with, session_on
+from worker.evidence import mark_of
 from worker.outcome import Result
 from worker.trial import Trial, due_window, latest_due, try_account
 
@@ -127,3 +140,29 @@ def test_the_window_is_that_of_the_latest_due_instant() -> None:
     assert (identity.scheduled_at, window.until) == (DUE, DUE)
     assert (window.until - window.since).days == 1
     assert latest_due(job).hour == 2
+
+
+async def accumulate(call: WorkerCall) -> None:
+    await call.connection.execute("insert into effect values ($1, $2)", call.worker, call.window.until)
+
+
+async def tidy(call: WorkerCall) -> None:
+    await call.connection.execute("delete from effect where day < $1", call.window.since)
+
+
+async def test_what_every_worker_runs_is_recorded_once_its_second_run_has_changed_nothing(database_url: str) -> None:
+    skipping = Decisions(
+        catch_up="skip", catch_up_within=hours(1), overlap="skip", start_within=minutes(1), finish_within=minutes(5)
+    )
+    recorded = "select mark, actor from matins.trial where job = 'invoice-run'"
+    async with session_on(database_url) as session:
+        await session.execute(TABLES)
+        for function, twice, keeps in ((accumulate, True, 0), (tidy, False, 0), (tidy, True, 1), (tidy, True, 1)):
+            handler = EveryWorker(function)
+            job = job_with(handler, accounts=EachWorker(), coordination="every", decisions=skipping)
+            trial = await try_account(
+                settings_of(database_url), job, function, "worker", DUE, dry_run=True, twice=twice, actor="ann"
+            )
+            rows = await session.fetch(recorded)
+            assert (trial.recorded, [row["actor"] for row in rows]) == (twice and bool(keeps), ["ann"] * keeps)
+        assert await session.fetchval("select mark from matins.trial") == mark_of(tidy)

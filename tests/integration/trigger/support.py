@@ -9,7 +9,7 @@ from shared.accounts import AccountSource
 from shared.broker import Outgoing, PublishFailed
 from shared.job import Cron, Decisions, Job, PerAccount, SqlAccounts, hours, minutes
 from shared.postgres import Database, Session
-from trigger.claim import Claim, Claimant, Won, claim_due
+from trigger.claim import Claim, Claimant, Nothing, Won, claim_due
 from trigger.fan_out import FanOut, FanOutEnd, fan_out
 from trigger.plan import plan_ahead
 from trigger.register import register
@@ -65,7 +65,7 @@ async def live(
 async def planned(session: Session, job: Job, now: datetime, *, instance: str = "one") -> int:
     """Register a job and plan it ahead, as a process does at `now`; give the revision."""
     revision = (await register(session, job, instance=instance, now=now)).revision
-    while (await plan_ahead(session, job, revision, now=now)).more:
+    while (await plan_ahead(session, job, revision, now=now, by=instance)).more:
         pass
     return revision
 
@@ -76,6 +76,32 @@ async def claimed(session: Session, job: Job, now: datetime = DUE) -> Claim:
     outcome = await claim_due(session, job, revision, claimant(), now=now)
     assert isinstance(outcome, Won)
     return outcome.claim
+
+
+async def turn(database: Database, session: Session, job: Job, now: datetime) -> list[str]:
+    """Do what a trigger does at an instant of the database's clock; give the instants that it ran, to the end."""
+    revision = await planned(session, job, now)
+    ran: list[str] = []
+    while True:
+        outcome = await claim_due(session, job, revision, claimant(), now=now)
+        if isinstance(outcome, Won):
+            assert await fanned_out(database, job, outcome.claim) is FanOutEnd.SEALED
+            ran.append(f"{outcome.claim.identity.scheduled_at:%Y-%m-%dT%H:%M:%SZ}")
+        elif not (isinstance(outcome, Nothing) and outcome.more):
+            return ran
+
+
+async def end(session: Session, job: Job, now: datetime | None = None) -> None:
+    """End what is active of a job, as the ordinary close does, at `now` or when it was claimed."""
+    await session.execute(
+        """update matins.occurrence
+              set state = case ending when 'cancel' then 'cancelled' else 'succeeded' end, reason = ending_reason,
+                  closed_at = coalesce($2, claimed_at), report = '{}', lease_until = null,
+                  total = 0, succeeded = 0, failed = 0, dead = 0, cancelled = 0
+            where job = $1 and state in ('claimed', 'running')""",
+        job.name,
+        now,
+    )
 
 
 async def states(session: Session, job: str = "nightly") -> dict[str, str]:

@@ -4,7 +4,7 @@ import pytest
 from schemas.occurrence import Identity
 from shared.calls import Window
 from shared.job import Job
-from shared.postgres import Database, Session
+from shared.postgres import Database, Session, database_now
 from tests.integration.trigger.support import (
     DAY,
     DUE,
@@ -19,6 +19,8 @@ from tests.integration.trigger.support import (
     planned,
     states,
 )
+from tests.support.fleet import until
+from tests.support.holds import holding
 from tests.support.ledger import database_on
 from trigger.claim import Held, NotDue, Nothing, Overlapped, Stale, Won, claim_due, claim_one, due_jobs
 from trigger.claim_outcome import ClaimOutcome
@@ -295,3 +297,34 @@ class TestWhatWasDueMeanwhile:
             "select count(*) from matins.occurrence where state = 'expected' and scheduled_at <= $1", DUE
         )
         assert left == 0
+
+
+async def test_a_claim_is_no_earlier_than_the_close_that_made_way_for_it(database_url: str, session: Session) -> None:
+    present = await database_now(session)
+    job = job_at("* * * * *")
+    revision = await planned(session, job, present - 3 * MINUTE)
+    assert isinstance(await claim_due(session, job, revision, claimant(), now=present - MINUTE), Won)
+    outcomes: list[ClaimOutcome] = []
+
+    async def attempt(database: Database) -> None:
+        async with database.session() as other:
+            outcomes.append(await claim_due(other, job, revision, claimant("two")))
+
+    async with (
+        database_on(database_url) as database,
+        holding(database_url, "matins.attempt", "insert", "true") as hold,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(attempt, database)
+        held = "select count(*) from pg_locks where locktype = 'advisory' and not granted and objid = $1"
+        await until(lambda: hold.session.fetchval(held, hold.key))
+        closed_at = await session.fetchval(
+            """update matins.occurrence set state = 'succeeded', closed_at = clock_timestamp(), report = '{}',
+                      total = 0, succeeded = 0, failed = 0, dead = 0, cancelled = 0
+                where job = $1 and state = 'claimed' returning closed_at""",
+            job.name,
+        )
+        await hold.let_go()
+    [won] = outcomes
+    assert isinstance(won, Won)
+    assert won.claim.claimed_at > closed_at

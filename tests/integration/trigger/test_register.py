@@ -96,8 +96,8 @@ async def test_many_starts_with_a_new_definition_make_one_revision(database_url:
 async def test_a_retired_job_is_refused(session: Session) -> None:
     job = job_at()
     await planned(session, job, DUE)
-    await session.execute("update matins.job set retired_at = $1", DUE)
-    with pytest.raises(JobRetired, match="retired at 2026-08-25 02:00"):
+    await session.execute("update matins.job set retired_at = $1, retired_by = 'ann', retire_reason = 'replaced'", DUE)
+    with pytest.raises(JobRetired, match="retired at 2026-08-25 02:00 UTC by ann: replaced"):
         await register(session, job, instance="one", now=DUE)
     assert (await plan_ahead(session, job, 1, now=DUE + 9 * DAY)).stale
 

@@ -20,8 +20,11 @@ from shared.postgres import Session
 from shared.start import Prepared
 from shared.stopping import Stopping
 from shared.terminal import REFUSED
+from shared.version import VERSION
+from tests.integration.operate.night import ORDER
 from tests.integration.trigger.support import fill, job_at
 from tests.support.fleet import deploy, prepared_for, until
+from trigger.pauses import retire, unretire
 from trigger.register import register
 from trigger.service import Trigger, serve
 
@@ -129,6 +132,8 @@ async def test_three_triggers_run_an_occurrence_once(
         assert worker.accounts() == [f"account-{number:05d}" for number in range(1, 251)]
         await until(lambda: session.fetchval("select count(*) = 3 from matins.attempt where job = 'nightly'"))
         assert await session.fetchval("select count(*) from matins.attempt where won") == 1
+        marked = await session.fetch("select system, version from matins.deploy")
+        assert [tuple(one) for one in marked] == [("matins-trigger", VERSION)], "once, of three that started at once"
     assert await session.fetchval("select count(*) from matins.lease") == 0
     assert await session.fetchval("select count(*) from matins.instance where stopped_at is null") == 0
 
@@ -234,7 +239,7 @@ async def test_another_environments_database_is_refused(
 ) -> None:
     prepared = prepared_for("trigger", [job_at()], database_url, broker_url, prefix, **FAST)
     await enter_environment(session, "production", create=True)
-    assert await serve(prepared) == REFUSED
+    assert (await serve(prepared)).code == REFUSED
     assert await session.fetchval("select count(*) from matins.job") == 0
 
 
@@ -265,17 +270,24 @@ async def test_a_faulty_job_is_named_and_the_others_run(
         await until(lambda: session.fetchval("select count(*) > 0 from matins.occurrence where state = 'expected'"))
 
 
-async def test_a_retired_job_is_named_and_the_others_run(
+async def test_a_retired_job_alarms_nobody_the_others_run_and_it_comes_back(
     database_url: str, broker_url: str, prefix: str, session: Session
 ) -> None:
     retired, other = job_at(name="retired"), job_at(name="other")
     await register(session, retired, instance="deploy")
-    await session.execute("update matins.job set retired_at = clock_timestamp()")
+    await retire(session, "retired", ORDER)
     prepared = prepared_for("trigger", [retired, other], database_url, broker_url, prefix, **FAST)
     await deploy(prepared)
     async with running(prepared) as [trigger]:
         await until(lambda: _registered(session, 1))
-        await until(lambda: _truth(trigger.health.ready()["jobs"] == "cannot run: retired"))
+        await until(lambda: _truth(trigger.tick.retired == {"retired"}))
+        assert trigger.health.ready()["jobs"] is None
+        await unretire(session, "retired", ORDER)
+        await until(lambda: _truth(trigger.tick.revisions.keys() == {"retired", "other"}))
+        await until(lambda: _truth(not trigger.tick.retired))
+        await retire(session, "retired", ORDER)
+        await until(lambda: _truth(trigger.tick.retired == {"retired"}))
+        assert trigger.health.ready()["jobs"] is None
 
 
 async def _truth(value: object) -> object:

@@ -27,6 +27,13 @@ from tests.support.ledger import job_with, ledger, running_occurrence, session_o
 EFFECTS = "create table effect (id bigserial primary key, account text)"
 INSERT = "insert into effect (account) values ($1)"
 QUICK = Backoff(first=timedelta(milliseconds=10), limit=timedelta(milliseconds=10), jitter=0)
+SQL = {
+    "backend": "select pg_terminate_backend(pg_backend_pid())",
+    "commits": "insert into effect (account) values ('commits'); commit;",
+    "timeouts": "set local statement_timeout = 1",
+    "encoding": "set client_encoding = 'SQL_ASCII'; set idle_in_transaction_session_timeout = 1",
+    "forgets": "do $$ begin execute 'deallocate all'; end $$",
+}
 LEFT_RUNNING: set[asyncio.Task[Any]] = set()
 
 
@@ -41,7 +48,7 @@ async def leave_running(connection: Connection) -> None:
         await connection.fetch("select pg_sleep(20)")
 
 
-async def misbehave(call: AccountCall) -> None:  # noqa: C901 - an arm for each kind of misbehaviour
+async def misbehave(call: AccountCall) -> None:
     connection = call.connection
     await connection.execute(INSERT, call.account)
     match call.account:
@@ -57,17 +64,11 @@ async def misbehave(call: AccountCall) -> None:  # noqa: C901 - an arm for each 
             raise RetryLater(after=30)  # type: ignore[arg-type]  # the mistake under test
         case "group":
             raise BaseExceptionGroup("several", [SystemExit(1), ValueError("x")])
-        case "backend":
-            await connection.execute("select pg_terminate_backend(pg_backend_pid())")
         case "left running":
             LEFT_RUNNING.add(asyncio.create_task(leave_running(connection)))
             await anyio.lowlevel.checkpoint()
-        case "commits":
-            await connection.execute("insert into effect (account) values ('commits'); commit;")
-        case "timeouts":
-            await connection.execute("set local statement_timeout = 1")
         case _:
-            pass
+            await connection.execute(SQL.get(call.account, "select 1"))
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,8 @@ async def misbehave(call: AccountCall) -> None:  # noqa: C901 - an arm for each 
         ("left running", "failed", "CommitFailed"),
         ("commits", "failed", "RuntimeError"),
         ("timeouts", "succeeded", None),
+        ("encoding", "succeeded", None),
+        ("forgets", "failed", "CommitFailed"),
     ],
 )
 @pytest.mark.timeout(90)

@@ -1,0 +1,170 @@
+"""The endpoint for outside schedulers and for what runs elsewhere: two paths to POST to, off unless somebody may call.
+
+It has a thread with an event loop and a few database connections of its own, so that whoever floods it takes nothing
+from the trigger's work, and a trigger whose loop is blocked still answers. What is claimed here is nobody's to go on
+with: any live trigger takes it over at once, as when an operator fires by hand.
+
+A connection carries one request, which has seconds to arrive. The body is read before anybody is believed, because the
+signature is over its bytes; so it is bounded first.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.to_thread
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from shared import clock
+from shared.health import Health
+from shared.logs import logger
+from shared.postgres import Session, is_transient
+from shared.start import Prepared
+from shared.stopping import Stopping
+from trigger.api_calls import Calls
+from trigger.api_request import READ_SECONDS, DatabaseClock, Gate, KnownCallers
+from trigger.claim_outcome import Claimant
+from trigger.issuer_keys import IssuerKeys
+from trigger.operate import NO_LEASE
+from trigger.outside_call import forget
+
+OCCURRENCES_PATH = "/v1/jobs/{job}/occurrences"
+CHECK_INS_PATH = "/v1/check-ins/{job}"
+CONNECTIONS_AT_ONCE = 200
+DATABASE_CONNECTIONS = 4
+MOST_HEADER_BYTES = 16 * 1024
+DRAIN_SECONDS = 5
+TIDY_SECONDS = 60.0
+_log = logger(__name__)
+# What the server says of broken requests would be an attacker's to fill the log with; what breaks in ours is said.
+_quiet = logging.getLogger("matins.endpoint")
+_quiet.setLevel(logging.ERROR)
+
+
+class Api:
+    """The endpoint; nothing is opened before `serve`."""
+
+    def __init__(self, prepared: Prepared, health: Health, examine: Callable[[Session], Awaitable[None]]) -> None:
+        """Take what the trigger was started with; `examine` sees every new connection to the database first."""
+        self._settings = prepared.settings
+        self._claimant = Claimant(prepared.instance.id, prepared.instance.region, NO_LEASE)
+        self._declared = set(prepared.loaded.jobs)
+        self._database = prepared.database(DATABASE_CONNECTIONS)
+        self._database.examine_new(examine)
+        self._server: uvicorn.Server | None = None
+        # Which port it listens on; 0 while it doesn't.
+        self.port = 0
+        if self.wanted:
+            health.part("endpoint", lambda: None if self._server and self._server.started else "not open")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody may call."""
+        return bool(self._settings.api_callers)
+
+    async def serve(self, stopping: Stopping) -> None:
+        """Answer until `stopping`, and finish what was begun. Raises OSError when the address can't be listened on."""
+        host, port = self._settings.api_address
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        calls = self._calls()
+        server = self._server = uvicorn.Server(_configuration(_application(calls)))
+
+        async def end() -> None:
+            await stopping.wait()
+            server.should_exit = True
+
+        self.port = listening.getsockname()[1]
+        _log.info("endpoint open", host=host, port=self.port)
+        async with anyio.create_task_group() as group:
+            group.start_soon(end)
+            await anyio.to_thread.run_sync(
+                lambda: asyncio.run(self._run(server, listening, calls)),
+                abandon_on_cancel=True,
+                limiter=anyio.CapacityLimiter(1),
+            )
+            group.cancel_scope.cancel()
+
+    async def _run(self, server: uvicorn.Server, listening: socket.socket, calls: Calls) -> None:
+        """Everything that happens in the endpoint's own thread."""
+        await self._database.open()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._tidy, calls)
+                await server.serve([listening])
+                group.cancel_scope.cancel()
+        finally:
+            await self._database.close()
+
+    async def _tidy(self, calls: Calls) -> None:
+        while True:
+            calls.report()
+            try:
+                async with self._database.session() as session:
+                    await forget(session)
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+            await clock.sleep(TIDY_SECONDS)
+
+    def _calls(self) -> Calls:
+        callers = KnownCallers(lambda: self._settings.secret("api_callers"))
+        for caller in callers.current():
+            if undeclared := sorted((caller.jobs | caller.check_ins) - self._declared):
+                _log.warning("a caller may call for jobs that are not declared", caller=caller.name, jobs=undeclared)
+        gate = Gate(callers, IssuerKeys(), DatabaseClock(self._database))
+        return Calls(gate, self._database, self._claimant)
+
+
+def _application(calls: Calls) -> Starlette:
+    routes = [
+        Route(OCCURRENCES_PATH, calls.occurrences, methods=["POST"]),
+        Route(CHECK_INS_PATH, calls.check_ins, methods=["POST"]),
+    ]
+    application = Starlette(routes=routes, exception_handlers={HTTPException: calls.elsewhere})
+    # Behind what ends TLS a redirection would name http://, and who follows it would show a token to everybody.
+    application.router.redirect_slashes = False
+    return application
+
+
+def _configuration(application: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        loop="asyncio",
+        http=_OneRequest,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS_AT_ONCE,
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        timeout_keep_alive=2,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+
+
+class _OneRequest(H11Protocol):
+    """A connection on which the head of a request has to arrive in time; its body has a time of its own."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the server has it
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self.logger = _quiet
+        self._patience = self.loop.call_later(READ_SECONDS, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        request: object = self.cycle
+        if request is None:
+            self.transport.abort()
