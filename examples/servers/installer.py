@@ -38,9 +38,15 @@ def find_promtool() -> Path | None:
     return Path(found) if found else None
 
 
+def find_nginx() -> Path | None:
+    """Find the program of the gateway, or None."""
+    found = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+    return Path(found) if found else None
+
+
 def packages_of_tests() -> list[str]:
     """Give the packages that only tests need, are missing, and can be installed by this process."""
-    found = {"faketime": find_faketime(), "prometheus": find_promtool()}
+    found = {"faketime": find_faketime(), "prometheus": find_promtool(), "nginx-light": find_nginx()}
     return [package for package, program in found.items() if program is None] if can_install() else []
 
 

@@ -25,6 +25,7 @@ SERVICES = ("trigger", "worker")
 ONE_SHOT = ("migrate", "data")
 OURS = (*SERVICES, *ONE_SHOT, "payments", "cli")
 SERVERS = ("postgres", "rabbitmq")
+GATEWAY = ("gateway",)
 OBSERVERS = ("collector", "jaeger")
 LAST_RESORT_SECONDS = 5
 
@@ -62,12 +63,12 @@ def default(setting: str) -> str:
 
 def test_the_services_are_the_ones_that_these_rules_know() -> None:
     assert "version" not in composition()
-    assert set(composition()["services"]) == {*OURS, *SERVERS, *OBSERVERS}
+    assert set(composition()["services"]) == {*OURS, *SERVERS, *GATEWAY, *OBSERVERS}
     assert {name for name in composition()["services"] if "profiles" in service(name)} == {"cli", *OBSERVERS}
 
 
 def test_every_image_from_elsewhere_is_of_a_fixed_release() -> None:
-    for name in (*SERVERS, *OBSERVERS):
+    for name in (*SERVERS, *GATEWAY, *OBSERVERS):
         assert re.search(r":\d[\w.-]*$", service(name)["image"]), name
         assert "build" not in service(name)
 
@@ -109,7 +110,7 @@ def test_a_service_is_healthy_when_it_is_ready(name: str) -> None:
     assert f"http://127.0.0.1:{port}/readyz" in service(name)["healthcheck"]["test"][-1]
 
 
-@pytest.mark.parametrize("name", [*SERVERS, *SERVICES, "payments"])
+@pytest.mark.parametrize("name", [*SERVERS, *SERVICES, *GATEWAY, "payments"])
 def test_what_stays_up_is_looked_at_with_patience(name: str) -> None:
     check = service(name)["healthcheck"]
     assert check["test"][0] in {"CMD", "CMD-SHELL"}
@@ -137,8 +138,9 @@ def test_the_brokers_node_keeps_its_name_and_its_data() -> None:
 
 def test_only_the_loopback_interface_is_published() -> None:
     published = [port for name in composition()["services"] for port in service(name).get("ports", [])]
-    assert len(published) == 3
-    assert all(port.startswith("127.0.0.1:") for port in published)
+    assert len(published) == 4
+    assert all(re.fullmatch(r"127\.0\.0\.1:\$\{[A-Z_]+_PORT:-\d+\}:\d+", port) for port in published)
+    assert len({re.sub(r".*:-(\d+).*", r"\1", port) for port in published}) == len(published)
 
 
 def test_every_log_is_bounded() -> None:
@@ -188,7 +190,7 @@ def test_every_secret_is_a_file_that_the_script_makes_and_git_ignores(made: Path
 
 def test_every_file_that_is_mounted_exists() -> None:
     bound = [one for name in composition()["services"] for one in service(name).get("volumes", []) if one[0] == "."]
-    assert len(bound) == 4
+    assert len(bound) == 5
     assert all(one.endswith(":ro") and (ROOT / one.split(":")[0]).is_file() for one in bound)
 
 
