@@ -101,6 +101,31 @@ def address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+OFF = ("", 0)
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def console_address(text: str) -> tuple[str, int]:
+    """Read a host and a port of the loopback interface, or OFF. Raises ValueError with what is valid."""
+    if text == "off":
+        return OFF
+    valid = "off, or a loopback address as 127.0.0.1:8082: nobody signs in, so nobody else may look"
+    try:
+        read = address(text)
+    except ValueError:
+        raise ValueError(valid) from None
+    if read[0] not in _LOOPBACK:
+        raise ValueError(valid)
+    return read
+
+
+def trace_url(text: str) -> str:
+    """Read an address with {trace_id} in it, or nothing. Raises ValueError with what is valid."""
+    if text and (not re.fullmatch(r"https?://[!-~]+", text, re.ASCII) or text.count("{trace_id}") != 1):
+        raise ValueError("an address with {trace_id} in it, as http://localhost:16686/trace/{trace_id}")
+    return text
+
+
 def callers(text: str) -> str:
     """See that callers of the endpoint can be read; give the text. Raises ValueError with every fault."""
     read_callers(text)

@@ -4,9 +4,7 @@ The names, defaults and meanings below are also the README's table, compared by 
 instead (`MATINS_…_FILE`), which is read anew at each connect, so that a rotated password needs no restart.
 """
 
-import difflib
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import timedelta
@@ -18,13 +16,9 @@ from shared import setting_values
 from shared.errors import MatinsError
 from shared.masking import know_secrets_in, know_secrets_of
 from shared.role_names import RoleNames, role_names
+from shared.setting_names import LOGIN, PREFIX, unknown_names
 
-PREFIX = "MATINS_"
 Layout = Literal["auto", "json", "text"]
-# Read by the demo, the tests and the image, not by the processes.
-FOREIGN = re.compile(r"MATINS_(TEST|DEMO|EXAMPLE)_")
-# One for each login that a job names: read by the workers that run the job.
-LOGIN = re.compile(r"MATINS_LOGIN_URL_[A-Z0-9_]+")
 
 
 class FaultySettings(MatinsError):
@@ -152,6 +146,16 @@ class Settings:
     api_address: tuple[str, int] = _setting(
         setting_values.address, "127.0.0.1:8081", "Where that endpoint answers; port 0 takes a free one."
     )
+    console_address: tuple[str, int] = _setting(
+        setting_values.console_address,
+        "off",
+        "Where a trigger's console answers, as 127.0.0.1:8082; port 0 takes a free one; `off`: nowhere.",
+    )
+    trace_url: str = _setting(
+        setting_values.trace_url,
+        "",
+        "Where a trace is to be seen, as `http://localhost:16686/trace/{trace_id}`: the console links there.",
+    )
     channels: str = _setting(
         setting_values.channels,
         "",
@@ -242,24 +246,9 @@ def _checked(one: Any, text: str | None, where: str) -> tuple[Any, str]:
         return None, f"{variable}{shown}: valid is {error}"
 
 
-def _unknown(sources: Mapping[str, str]) -> list[str]:
+def _known_names() -> set[str]:
     known = {PREFIX + one.name.upper() for one in fields(Settings) if one.metadata}
-    known |= {PREFIX + one.name.upper() + "_FILE" for one in fields(Settings) if one.metadata.get("secret")}
-    problems = []
-    for variable in sorted(sources):
-        near_miss = difflib.get_close_matches(variable, known, 1, 0.85) if not variable.startswith(PREFIX) else []
-        if near_miss and variable.partition("_")[0] != PREFIX.rstrip("_"):
-            problems.append(f"{variable} is not a setting; did you mean {near_miss[0]}?")
-        if (
-            variable.startswith(PREFIX)
-            and variable not in known
-            and not (FOREIGN.match(variable) or LOGIN.match(variable))
-        ):
-            names = [name.removeprefix(PREFIX) for name in known]
-            near = difflib.get_close_matches(variable.removeprefix(PREFIX), names, 1, 0.6)
-            hint = f"did you mean {PREFIX}{near[0]}?" if near else f"the README lists every {PREFIX}… variable"
-            problems.append(f"{variable} is not a setting; {hint}")
-    return problems
+    return known | {PREFIX + one.name.upper() + "_FILE" for one in fields(Settings) if one.metadata.get("secret")}
 
 
 def load_settings(sources: Mapping[str, str] | None = None, *, need: frozenset[str] | None = None) -> Settings:
@@ -270,7 +259,7 @@ def load_settings(sources: Mapping[str, str] | None = None, *, need: frozenset[s
     """
     environment = dict(os.environ if sources is None else sources)
     values: dict[str, Any] = {}
-    problems = _unknown(environment)
+    problems = unknown_names(environment, _known_names())
     know_secrets_in(environment, LOGIN)
     for one in fields(Settings):
         if not one.metadata:

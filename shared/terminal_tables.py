@@ -69,6 +69,11 @@ class Times:
         form = "%H:%M:%S %Z" if local.date() == utc.date() else "%Y-%m-%d %H:%M:%S %Z"
         return f"{written} ({local.strftime(form)})"
 
+    def local(self, instant: datetime) -> str:
+        """Write an aware instant as the zone's clocks show it: `2026-08-25 04:00 CEST`; its seconds if any."""
+        local = instant.astimezone(find_zone(self.zone))
+        return local.strftime("%Y-%m-%d %H:%M %Z" if local.second == 0 else "%Y-%m-%d %H:%M:%S %Z")
+
 
 def show_value(value: object) -> str:
     """Write a cell: `-` for nothing, one line, no secrets or control characters."""

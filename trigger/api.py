@@ -9,13 +9,8 @@ signature is over its bytes; so it is bounded first.
 """
 
 import asyncio
-import logging
-import socket
 from collections.abc import Awaitable, Callable
 
-import anyio
-import anyio.to_thread
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -30,21 +25,16 @@ from shared.stopping import Stopping
 from trigger.api_calls import Calls
 from trigger.api_request import READ_SECONDS, DatabaseClock, Gate, KnownCallers
 from trigger.claim_outcome import Claimant
+from trigger.endpoint import Endpoint, quiet
 from trigger.issuer_keys import IssuerKeys
 from trigger.operate import NO_LEASE
 from trigger.outside_call import forget
 
 OCCURRENCES_PATH = "/v1/jobs/{job}/occurrences"
 CHECK_INS_PATH = "/v1/check-ins/{job}"
-CONNECTIONS_AT_ONCE = 200
 DATABASE_CONNECTIONS = 4
-MOST_HEADER_BYTES = 16 * 1024
-DRAIN_SECONDS = 5
 TIDY_SECONDS = 60.0
 _log = logger(__name__)
-# What the server says of broken requests would be an attacker's to fill the log with; what breaks in ours is said.
-_quiet = logging.getLogger("matins.endpoint")
-_quiet.setLevel(logging.ERROR)
 
 
 class Api:
@@ -57,49 +47,33 @@ class Api:
         self._declared = set(prepared.loaded.jobs)
         self._database = prepared.database(DATABASE_CONNECTIONS)
         self._database.examine_new(examine)
-        self._server: uvicorn.Server | None = None
-        # Which port it listens on; 0 while it doesn't.
-        self.port = 0
+        self._endpoint: Endpoint | None = None
         if self.wanted:
-            health.part("endpoint", lambda: None if self._server and self._server.started else "not open")
+            health.part("endpoint", lambda: self._endpoint.problem if self._endpoint else "not open")
 
     @property
     def wanted(self) -> bool:
         """Whether somebody may call."""
         return bool(self._settings.api_callers)
 
+    @property
+    def port(self) -> int:
+        """Which port it listens on; 0 while it doesn't."""
+        return self._endpoint.port if self._endpoint else 0
+
     async def serve(self, stopping: Stopping) -> None:
         """Answer until `stopping`, and finish what was begun. Raises OSError when the address can't be listened on."""
-        host, port = self._settings.api_address
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         calls = self._calls()
-        server = self._server = uvicorn.Server(_configuration(_application(calls)))
-
-        async def end() -> None:
-            await stopping.wait()
-            server.should_exit = True
-
-        self.port = listening.getsockname()[1]
-        _log.info("endpoint open", host=host, port=self.port)
-        async with anyio.create_task_group() as group:
-            group.start_soon(end)
-            await anyio.to_thread.run_sync(
-                lambda: asyncio.run(self._run(server, listening, calls)),
-                abandon_on_cancel=True,
-                limiter=anyio.CapacityLimiter(1),
-            )
-            group.cancel_scope.cancel()
-
-    async def _run(self, server: uvicorn.Server, listening: socket.socket, calls: Calls) -> None:
-        """Everything that happens in the endpoint's own thread."""
-        await self._database.open()
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._tidy, calls)
-                await server.serve([listening])
-                group.cancel_scope.cancel()
-        finally:
-            await self._database.close()
+        options = {"http": _OneRequest, "timeout_keep_alive": 2}
+        self._endpoint = Endpoint(
+            "endpoint",
+            self._settings.api_address,
+            self._database,
+            _application(calls),
+            lambda: self._tidy(calls),
+            options,
+        )
+        await self._endpoint.serve(stopping)
 
     async def _tidy(self, calls: Calls) -> None:
         while True:
@@ -132,31 +106,13 @@ def _application(calls: Calls) -> Starlette:
     return application
 
 
-def _configuration(application: Starlette) -> uvicorn.Config:
-    return uvicorn.Config(
-        application,
-        loop="asyncio",
-        http=_OneRequest,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=CONNECTIONS_AT_ONCE,
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
-        timeout_keep_alive=2,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
-
-
 class _OneRequest(H11Protocol):
     """A connection on which the head of a request has to arrive in time; its body has a time of its own."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the server has it
         """Begin to wait for a request."""
         super().connection_made(transport)
-        self.logger = _quiet
+        self.logger = quiet
         self._patience = self.loop.call_later(READ_SECONDS, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:

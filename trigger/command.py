@@ -14,6 +14,7 @@ from trigger.commands_audit import audit_command
 from trigger.commands_backfill import backfill_command, backfills_command, cancel_backfill_command
 from trigger.commands_check import check_command
 from trigger.commands_check_in import check_in_command
+from trigger.commands_console import console_command
 from trigger.commands_deploy import migrate_command, serve_command
 from trigger.commands_doctor import doctor_command
 from trigger.commands_forget import forget_account_command, prune_audit_command
@@ -38,6 +39,7 @@ _COMMANDS: tuple[Command, ...] = (
     ),
     ("rights", rights_command, ("rights", "rights --json --virtual-host matins > rights.json")),
     ("status", status_command, ("status", "status --zone Europe/Berlin", "status --json")),
+    ("console", console_command, ("console", "console --address 127.0.0.1:9000")),
     ("jobs", jobs_command, ("jobs", "jobs --json")),
     (
         "preview",

@@ -28,8 +28,8 @@ from shared.restore import Witness
 from shared.start import Prepared, join_fleet, wait_for_servers
 from shared.stopping import Stopping, Wake
 from shared.watch_pass import Watch
-from trigger.api import Api
 from trigger.claim_outcome import Claimant
+from trigger.endpoints import start_endpoints
 from trigger.fan_outs import FanOuts
 from trigger.observe import INTERVAL as OBSERVE_INTERVAL
 from trigger.observe import Observer
@@ -106,12 +106,10 @@ class Trigger:
         self.health.part("roles", lambda: self.source_roles.problem)
         self.health.part("publisher", lambda: self.publisher.problem)
         start_part(group, stopping, "publisher", self.publisher.run)
-        api = Api(self.prepared, self.health, self.witness.examine)
         async with anyio.create_task_group() as work:
             self._start_loops(work, stopping)
             Notifying(self.prepared, self.database).start(work, stopping, self.health)
-            if api.wanted:
-                start_part(work, stopping, "endpoint", lambda: api.serve(stopping))
+            start_endpoints(work, stopping, self.prepared, self.health, self.witness.examine)
             self.ready = True
             _log.info("working", jobs=sorted(self.tick.jobs))
             await stopping.wait()

@@ -10,7 +10,6 @@ from shared.declaration import FaultyDeclaration
 from shared.differences import read_differences
 from shared.errors import DeclarationError
 from shared.fleet import read_topology
-from shared.masking import mask
 from shared.postgres import Row, Session, database_now
 from shared.restore import READ_HOLD
 from shared.restore import told as told_hold
@@ -18,12 +17,12 @@ from shared.schedule_definition import schedule_of
 from shared.schedule_protocol import Schedule
 from shared.settings import Settings
 from shared.sql_files import statement
-from shared.terminal import given
 from shared.topology_versions import work_queues_of
 from trigger.alerts import list_alerts
 from trigger.definitions import as_values
 from trigger.maintenances import list_maintenance
 from trigger.notifications import channel_problems
+from trigger.queue_look import LookAtQueues, ask_for_queues
 from trigger.standing import standing_of, told_pause, told_retirement
 from trigger.status_alerts import Problem, judged
 
@@ -39,8 +38,6 @@ MOST_UNMENDED = 20
 # Within it a trigger that has just started registers its jobs.
 SETTLING = timedelta(seconds=10)
 _DOES = {"trigger": "is planned, claimed or published", "worker": "is executed"}
-# A command for people does not wait as long as a service does.
-LONGEST_LOOK = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +66,10 @@ class Status:
         return not self.problems and not self.unseen
 
 
-async def read_status(session: Session, settings: Settings, days: int = DAYS) -> Status:
-    """Read everything in one view of the database, and ask the broker for the queues.
+async def read_status(
+    session: Session, settings: Settings, days: int = DAYS, *, look_at_queues: LookAtQueues | None = None
+) -> Status:
+    """Read everything in one view of the database, and ask the broker for the queues, or whoever looks at them for it.
 
     What ended badly in the last `days` is a problem until it is mended, or somebody acknowledges it; with 0, each job's
     last occurrence alone. An open alert is a problem until it is acknowledged, silenced or planned.
@@ -90,7 +89,8 @@ async def read_status(session: Session, settings: Settings, days: int = DAYS) ->
         planned = [one for one in await list_maintenance(session) if one["state"] == "in force"]
         untold = await channel_problems(session, max(days, 1))
     keys = {job["queue"] for job in jobs if job["retired_at"] is None and job["queue"] is not None}
-    queues, missing, unseen = await _queues(settings, work_queues_of(settings.prefix, keys, recorded))
+    look = look_at_queues or ask_for_queues
+    queues, missing, unseen = await look(settings, work_queues_of(settings.prefix, keys, recorded))
     lines = _nobody(live) + ([held] if held else []) + missing + untold + [*absent, *_run_by_none(jobs, live)]
     lines += [*_leaderless(jobs, live), *_planned_by_none(jobs, live), *_without_code(running, live)]
     problems = [Problem(line) for line in lines]
@@ -264,26 +264,3 @@ def _running(row: Row) -> dict[str, Any]:
 
 def _instance(row: Row) -> dict[str, Any]:
     return {name: row[name] for name in ("id", "kind", "host", "version", "region", "started_at", "silent_seconds")}
-
-
-async def _queues(settings: Settings, works: list[str]) -> tuple[list[dict[str, Any]] | None, list[str], list[str]]:
-    """Look into the work queues and the dead letters; then say what is missing, and why nothing could be seen."""
-    from shared.broker import BrokerUnavailable  # noqa: PLC0415 - a command loads only what it uses
-    from shared.broker_inspection import inspect_broker  # noqa: PLC0415 - a command loads only what it uses
-
-    url = given(settings, "broker_url")
-    if not url:
-        return None, [], ["the queues were not seen: MATINS_BROKER_URL is not set"]
-    names = [*works, f"{settings.prefix}.dead.parked", f"{settings.prefix}.dead.accounted"]
-    seconds = min(settings.broker_timeout, LONGEST_LOOK).total_seconds()
-    try:
-        facts = await inspect_broker(url, names, timeout=seconds)
-    except BrokerUnavailable as error:
-        return None, [], [mask(f"the queues were not seen: {error}")]
-    found = [
-        {"queue": name, "messages": depth.messages, "consumers": depth.consumers}
-        for name, depth in facts.queues.items()
-        if depth is not None
-    ]
-    missing = [name for name, depth in facts.queues.items() if depth is None]
-    return found, [f"missing on the broker, run migrate: {', '.join(missing)}"] if missing else [], []

@@ -1,0 +1,50 @@
+"""Reading what stands behind the question mark: what cannot be is refused with the place and what is valid."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from shared.errors import MatinsError
+from shared.terminal import Refused, read_instant
+
+HIGHEST_PAGE = 100_000
+LONGEST_WORDS = 200
+
+
+class Unanswerable(MatinsError):
+    """The question cannot be read; the message names the place and what is valid."""
+
+
+def page_number(query: Mapping[str, str]) -> int:
+    """Give the page that is asked for, from 1. Raises Unanswerable."""
+    text = query.get("page") or "1"
+    if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) or int(text) > HIGHEST_PAGE:
+        raise Unanswerable(f"page: {text[:20]!r} is not a page; valid is a whole number from 1 to {HIGHEST_PAGE}")
+    return int(text)
+
+
+def words(query: Mapping[str, str], name: str) -> str:
+    """Give a text that is looked for, '' for none. Raises Unanswerable for a long one."""
+    text = query.get(name, "").strip()
+    if len(text) > LONGEST_WORDS:
+        raise Unanswerable(f"{name}: at most {LONGEST_WORDS} characters")
+    return text
+
+
+def one_of(query: Mapping[str, str], name: str, valid: tuple[str, ...]) -> str:
+    """Give one of the valid words, '' for none. Raises Unanswerable."""
+    text = query.get(name, "")
+    if text and text not in valid:
+        raise Unanswerable(f"{name}: {text[:40]!r} is unknown; valid are {', '.join(valid)}")
+    return text
+
+
+def instant_of(query: Mapping[str, str], name: str) -> datetime | None:
+    """Give an instant, None for none. Raises Unanswerable."""
+    text = query.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        return read_instant(name, text)
+    except Refused as error:
+        raise Unanswerable(str(error)) from None

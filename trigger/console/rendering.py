@@ -1,0 +1,91 @@
+"""Making HTML of what was read. All text is escaped, and shown as text whatever it holds."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from schemas.occurrence import format_instant
+from shared.durations import show_seconds
+from shared.masking import plain
+from shared.terminal_tables import Times
+from shared.version import VERSION
+from trigger.console.cells import LETTERS
+
+LONGEST_SAID: Final = 500
+NOTHING: Final = "-"
+
+
+def said(value: object, limit: int = LONGEST_SAID) -> Markup:
+    """Show somebody's text: escaped, without control characters, in a direction of its own, cut with a word."""
+    return Markup("<bdi>{}</bdi>").format(plain(str(value), limit))
+
+
+def instant(value: datetime | None) -> Markup | str:
+    """Show an instant in UTC, to the second; the reader's own zone is the script's to add."""
+    if value is None:
+        return NOTHING
+    utc = value.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S}Z")
+
+
+def minute(value: datetime | None) -> Markup | str:
+    """Show an instant in UTC, to the minute where its seconds are zero."""
+    if value is None:
+        return NOTHING
+    utc = value.astimezone(UTC)
+    written = format_instant(utc).replace("T", " ")
+    return Markup('<time datetime="{}">{}</time>').format(f"{utc:%Y-%m-%dT%H:%M:%SZ}", written)
+
+
+def in_zone(value: datetime | None, zone: str) -> str:
+    """Write an instant as the clocks of a zone show it, with the zone's abbreviation."""
+    return NOTHING if value is None else Times(zone).local(value)
+
+
+def number(value: float | None) -> str:
+    """Write a number with thin spaces between its thousands; a dash for none."""
+    return NOTHING if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def took(seconds: float | None) -> str:
+    """Write a duration; a dash for none."""
+    return NOTHING if seconds is None else show_seconds(seconds)
+
+
+@cache
+def asset(name: str) -> str:
+    """Give the path of a static file, with a mark of its content, so that it may be kept for good."""
+    content = resources.files(__package__).joinpath("static", name).read_bytes()
+    return f"/static/{name}?{sha256(content).hexdigest()[:12]}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("trigger.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "said": said,
+        "instant": instant,
+        "minute": minute,
+        "in_zone": in_zone,
+        "number": number,
+        "took": took,
+    }
+    environment.globals |= {"asset": asset, "version": VERSION, "letters": LETTERS}
+    return environment
+
+
+def render(template: str, values: Mapping[str, Any]) -> str:
+    """Give a page's HTML. Raises jinja2.UndefinedError for a value that the template needs and is not there."""
+    return _environment().get_template(template).render(values)
