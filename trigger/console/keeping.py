@@ -44,13 +44,17 @@ class Kept:
 
 @dataclass(slots=True)
 class _Entry:
-    """`failed` is why the last reading failed, '' if it did not; `done` is set when the one under way is over."""
+    """`failed` is why the last reading failed, '' if it did not; `refused` what it said of the question itself.
+
+    `done` is set when the reading that is under way is over.
+    """
 
     value: Any = None
     read_at: datetime | None = None
     read: float = float("-inf")
     took: float = 0.0
     failed: str = ""
+    refused: MatinsError | None = None
     tried: float = float("-inf")
     done: anyio.Event | None = None
 
@@ -80,7 +84,8 @@ class Keeping:
     async def get(self, name: str, read: Read, *, fresh_for: float = 0.0, stale_for: float = 0.0) -> Kept:
         """Give what `read` gives, or gave at most `fresh_for` seconds ago.
 
-        Up to `stale_for` seconds old it is given at once, and read anew behind that. Raises Unseen.
+        Up to `stale_for` seconds old it is given at once, and read anew behind that. Raises Unseen, and what `read`
+        raises of the question itself, a MatinsError.
         """
         entry = self._entry(name)
         age = self.monotonic() - entry.read
@@ -114,8 +119,11 @@ class Keeping:
         done = entry.done = anyio.Event()
 
         async def work() -> None:
+            entry.refused = None
             try:
                 await self._read(entry, read)
+            except MatinsError as error:
+                entry.refused = error
             except Exception as error:  # noqa: BLE001 - nobody waits for it who could be told; the page says so
                 entry.failed = f"it could not be read: {type(error).__name__}"
                 _log.exception("a page could not be read")
@@ -142,6 +150,8 @@ class Keeping:
 
 
 def _told(entry: _Entry) -> Kept:
+    if entry.refused is not None:
+        raise entry.refused
     if entry.read_at is None:
         raise Unseen(entry.failed or f"no answer within {PATIENCE_SECONDS:g} s")
     return Kept(entry.value, entry.read_at, entry.failed)
