@@ -44,9 +44,20 @@ def find_nginx() -> Path | None:
     return Path(found) if found else None
 
 
+def find_chromium() -> Path | None:
+    """Find the browser that shows the console's pages, or None."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    return Path(found) if found else None
+
+
 def packages_of_tests() -> list[str]:
     """Give the packages that only tests need, are missing, and can be installed by this process."""
-    found = {"faketime": find_faketime(), "prometheus": find_promtool(), "nginx-light": find_nginx()}
+    found = {
+        "faketime": find_faketime(),
+        "prometheus": find_promtool(),
+        "nginx-light": find_nginx(),
+        "chromium": find_chromium(),
+    }
     return [package for package, program in found.items() if program is None] if can_install() else []
 
 

@@ -32,6 +32,11 @@ class Served:
     console: Console
     client: httpx2.AsyncClient
 
+    @property
+    def address(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.console.port}"
+
     async def get(self, path: str, **more: Any) -> Answer:
         """Ask for a page; a redirection is not followed."""
         return _answer(await self.client.get(path, **more))
