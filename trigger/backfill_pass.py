@@ -50,7 +50,9 @@ async def advance_backfill(
             await session.fetchval(END_BACKFILL, job, "done", None, None, claimant.instance, now)
             _log.info("backfill done", job=job, backfill=backfill["id"])
             return Nothing()
-        if not backfill["waiting"] or not await _has_room(session, known, backfill):
+        has_room = backfill["waiting"] and await _has_room(session, known, backfill)
+        # Again: what was in the way at the first look may have failed since, as the last failure that the job takes.
+        if not has_room or not await _may_go_on(session, known, revision, claimant, now):
             return Nothing()
         chosen: Any = await session.fetchrow(NEXT_BACKFILLED, backfill["id"], backfill["reverse"])
         if chosen["pruned"]:

@@ -95,7 +95,7 @@ async def claim_due(
         if paused is not None:
             await settle(session, due, "skipped", "paused", claimant, paused)
             return Nothing(more=len(due) == DUE_AT_ONCE)
-        return await decide(session, job, revision, claimant, due, rows[0]["last_claimed_at"], present=present, now=now)
+        return await decide(session, job, known, claimant, due, rows[0]["last_claimed_at"], present=present, now=now)
 
 
 async def claim_one(
@@ -131,6 +131,9 @@ async def claim_one(
             overlapped = await _overlapped(session, identity, row, definition, claimant, fired)
             if overlapped is not None:
                 return overlapped
+            # What was in the way at the first look may have failed since, as the last failure that the job takes.
+            if (paused := await _paused(session, known, claimant, now)) is not None:
+                return paused
             await prepare_ledger(session, identity.scheduled_at)
         within = timedelta(seconds=definition["decisions"]["finish_within"])
         claim = await take(session, identity, known["revision"], claimant, within, fired=fired, now=now)

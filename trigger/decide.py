@@ -17,6 +17,7 @@ from shared.telemetry import claim_span, metrics
 from trigger.attempting import CALLED, uncalled
 from trigger.catch_up import CaughtUp, Due, catch_up, must_pause
 from trigger.claim_outcome import Claim, Claimant, Ended, Fired, Nothing, Overlapped, Won
+from trigger.failures import reason_of_pause
 from trigger.overlap import Active, Decided, without_overlap
 
 ACTIVE_OCCURRENCE = statement("trigger", "active_occurrence")
@@ -32,7 +33,7 @@ DUE_AT_ONCE = 10_000
 async def decide(
     session: Session,
     job: Job,
-    revision: int,
+    known: Row,
     claimant: Claimant,
     due: Sequence[Due],
     last_claimed_at: datetime | None,
@@ -40,7 +41,7 @@ async def decide(
     present: datetime,
     now: datetime | None,
 ) -> Won | Overlapped | Nothing:
-    """Decide all of `due`, in its order, and claim at most one; the caller holds the job row's lock.
+    """Decide all of `due`, in its order, and claim at most one; the caller holds the job's row, `known`, locked.
 
     `last_claimed_at` is when the latest instant that was claimed was claimed. `present` is what was read of the clock
     behind the lock, and `now` what a test gives for it.
@@ -60,11 +61,14 @@ async def decide(
     decided = without_overlap(caught_up, decisions, active)
     if decided.run is not None and must_pause(caught_up.turns, decisions, present, last_claimed_at):
         decided = Decided()
+    if decided.run is not None and await reason_of_pause(session, known, claimant.instance, present) is not None:
+        # What was in the way at the first look may have failed since, as the last failure that the job takes.
+        return Nothing(more=True)
     claim = None
     if decided.run is not None:
         identity = Identity(job.name, decided.run.scheduled_at)
         # By its own reading of the clock: what was active may have closed since the transaction's first.
-        claim = await take(session, identity, revision, claimant, decisions.finish_within, now=now)
+        claim = await take(session, identity, known["revision"], claimant, decisions.finish_within, now=now)
     await _record(session, job, caught_up, claimant)
     overlapped = await _apply(session, job.name, decided, active, claimant)
     return Won(claim) if claim is not None else overlapped or Nothing()

@@ -468,8 +468,14 @@ def test_a_process_that_is_left_is_told() -> None:
     prefix = unique_name()
     assert list(processes_left(prefix)) == []
     with subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=os.environ | {"MATINS_PREFIX": prefix}
+        [sys.executable, "-c", "print('here', flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"MATINS_PREFIX": prefix},
     ) as left:
+        # Before it runs its environment may not be there to read yet.
+        assert left.stdout is not None
+        assert left.stdout.readline() == b"here\n"
         assert [pid for pid, _ in processes_left(prefix)] == [left.pid]
         left.communicate(b"\n")
 

@@ -594,9 +594,9 @@ MUTANTS = [
         "a paused job is fired by hand",
         "pauses",
         (
-            "trigger.claim:claim_one",
-            "if (paused := await _paused(session, known, claimant, now)) is not None:",
-            "if (paused := None) is not None:",
+            "trigger.claim:_paused",
+            "return None if reason is None else",
+            "return None if present else",
         ),
     ),
     mutant(

@@ -12,5 +12,7 @@ async def relieve(deployed: Deployment) -> None:
     services = [service for service in deployed.services if service.alive]
     for service in services:
         service.terminate()
-    assert {await service.ended() for service in services} == {0}, "each ends in order"
+    for service in services:
+        code = await service.ended()
+        assert code == 0, f"each ends in order; this {service.kind} with {code}:\n{service.log.read_text()[-3000:]}"
     await deployed.start("worker").working()

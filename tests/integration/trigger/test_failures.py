@@ -8,6 +8,7 @@ from shared.job import Job
 from shared.postgres import Database, Session
 from tests.integration.operate.night import ORDER
 from tests.integration.trigger.support import DAY, DUE, MINUTE, claimant, decisions, job_at, planned, states
+from tests.support.fleet import until
 from trigger.claim import Nothing, Won, claim_due
 from trigger.failures import failing_jobs, pause_failing
 from trigger.pauses import resume
@@ -53,6 +54,51 @@ async def test_after_so_many_failed_in_a_row_the_job_is_paused_before_the_next_c
     assert (row["actor"], row["instance"], row["reason"]) == (None, "one", "paused after 3 failed in a row")
     assert row["detail"]["after"]["meanwhile"] == "skip"
     assert await failing_jobs(session, [JOB]) == set()
+
+
+async def test_the_last_failure_counts_that_is_written_while_the_next_is_being_decided(database: Database) -> None:
+    """Held where it records its attempt, behind its first look at the failures: the last one is closed meanwhile."""
+    async with database.session() as session, database.session() as other:
+        revision = await planned(session, JOB, DUE - DAY)
+        for number in range(2):
+            await night(session, number, "failed")
+        now = DUE + 2 * DAY
+        await planned(session, JOB, now)
+        assert isinstance(await claim_due(session, JOB, revision, claimant(), now=now), Won)
+        following = now + DAY
+        await planned(session, JOB, following)
+        outcomes: list[Any] = []
+
+        async def decide_next() -> None:
+            outcomes.append(await claim_due(session, JOB, revision, claimant(), now=following))
+
+        async with anyio.create_task_group() as group, other.transaction():
+            await other.execute(
+                """insert into matins.attempt (job, scheduled_at, instance, attempted_at)
+                       values ('nightly', $1, 'one', $1)""",
+                following,
+            )
+            group.start_soon(decide_next)
+            await until_blocked(database)
+            async with database.session() as third:
+                await ended(third, "failed", now)
+        assert outcomes == [Nothing(more=True)]
+        assert await standing(session) == (True, "paused after 3 failed in a row")
+
+
+async def until_blocked(database: Database) -> None:
+    """Wait until a session waits for another's lock."""
+
+    async def look() -> bool:
+        async with database.session() as session:
+            return bool(
+                await session.fetchval(
+                    """select count(*) from pg_stat_activity
+                        where datname = current_database() and wait_event_type = 'Lock'"""
+                )
+            )
+
+    await until(look)
 
 
 async def test_it_is_paused_as_soon_as_a_trigger_looks_with_nothing_due(session: Session) -> None:
