@@ -7,6 +7,7 @@ would start at once see one another.
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from schemas.occurrence import Identity
 from shared.calls import Window
@@ -33,7 +34,7 @@ DUE_AT_ONCE = 10_000
 async def decide(
     session: Session,
     job: Job,
-    known: Row,
+    known: Any,
     claimant: Claimant,
     due: Sequence[Due],
     last_claimed_at: datetime | None,

@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from importlib import resources
 from typing import Any, Final
 
-import axe_playwright_python
 from justhtml import JustHTML, StrictModeError
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
@@ -24,7 +23,7 @@ _QUIET = (
     # The tests run as root, whom its sandbox does not let in.
     "--no-sandbox",
 )
-_AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+_AXE = resources.files("axe_playwright_python").joinpath("axe.min.js")
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -96,11 +95,12 @@ def faults_of(html: str) -> list[str]:
         document = JustHTML(html, strict=True)
     except StrictModeError as error:
         return [str(error)]
-    ids = [one.attrs["id"] for one in document.query("[id]")]
+    ids = [str((one.attrs or {})["id"]) for one in document.query("[id]")]
     faults = [f"the id {one!r} is there {ids.count(one)} times" for one in set(ids) if ids.count(one) > 1]
     for name in ("for", "aria-labelledby", "aria-describedby", "aria-controls", "headers"):
         for one in document.query(f"[{name}]"):
-            faults += [f"{name}={word!r} leads nowhere" for word in one.attrs[name].split() if word not in ids]
+            words = str((one.attrs or {})[name]).split()
+            faults += [f"{name}={word!r} leads nowhere" for word in words if word not in ids]
     return faults
 
 
