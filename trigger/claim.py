@@ -126,14 +126,8 @@ async def claim_one(
             return holder
         definition = known["definition"]
         if holder.state == "expected":
-            if (paused := await _paused(session, known, claimant, now)) is not None:
-                return paused
-            overlapped = await _overlapped(session, identity, row, definition, claimant, fired)
-            if overlapped is not None:
-                return overlapped
-            # What was in the way at the first look may have failed since, as the last failure that the job takes.
-            if (paused := await _paused(session, known, claimant, now)) is not None:
-                return paused
+            if (not_now := await _not_now(session, identity, row, known, claimant, fired, now)) is not None:
+                return not_now
             await prepare_ledger(session, identity.scheduled_at)
         within = timedelta(seconds=definition["decisions"]["finish_within"])
         claim = await take(session, identity, known["revision"], claimant, within, fired=fired, now=now)
@@ -158,6 +152,23 @@ async def _attempt(session: Session, job: Job, claimant: Claimant, delay: timede
         ATTEMPT_DUE, job.name, claimant.instance, claimant.region, delay, also_taken, now
     )
     return attempted
+
+
+async def _not_now(
+    session: Session,
+    identity: Identity,
+    row: Any,
+    known: Any,
+    claimant: Claimant,
+    fired: Fired,
+    now: datetime | None,
+) -> Paused | Overlapped | None:
+    """Say what keeps an expected occurrence from being claimed now; None for nothing."""
+    if (paused := await _paused(session, known, claimant, now)) is not None:
+        return paused
+    overlapped = await _overlapped(session, identity, row, known["definition"], claimant, fired)
+    # Again: what was in the way at the first look may have failed since, as the last failure that the job takes.
+    return overlapped or await _paused(session, known, claimant, now)
 
 
 async def _paused(session: Session, known: Any, claimant: Claimant, now: datetime | None) -> Paused | None:

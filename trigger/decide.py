@@ -48,12 +48,7 @@ async def decide(
     behind the lock, and `now` what a test gives for it.
     """
     decisions = job.decisions
-    if job.coordination == "elsewhere":
-        # Each has run there or has not: a later one covers nothing.
-        due = [replace(one, covered_by=None) for one in due]
-    caught_up = catch_up(due, decisions, present)
-    if job.coordination in CALLED:
-        caught_up = uncalled(caught_up)
+    caught_up = _caught_up(job, due, present)
     if len(due) == DUE_AT_ONCE and (caught_up.missed or caught_up.late or caught_up.covered or caught_up.beyond):
         # More are due than were read: what runs is decided when the last of them is known.
         await _record(session, job, replace(caught_up, turns=(), coalesced=()), claimant)
@@ -73,6 +68,14 @@ async def decide(
     await _record(session, job, caught_up, claimant)
     overlapped = await _apply(session, job.name, decided, active, claimant)
     return Won(claim) if claim is not None else overlapped or Nothing()
+
+
+def _caught_up(job: Job, due: Sequence[Due], present: datetime) -> CaughtUp:
+    if job.coordination == "elsewhere":
+        # Each has run there or has not: a later one covers nothing.
+        due = [replace(one, covered_by=None) for one in due]
+    caught_up = catch_up(due, job.decisions, present)
+    return uncalled(caught_up) if job.coordination in CALLED else caught_up
 
 
 async def active_of(session: Session, job: str, start_within: timedelta) -> list[Active]:
