@@ -10,11 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import memory, profiles, throughput, volume, watch
+from benchmarks import console, memory, profiles, throughput, volume, watch
 from benchmarks.rounds import CONTESTANTS, Contestant
 
 SHAPES = {one.key: one for one in CONTESTANTS if one.job}
 MEMORY_ACCOUNTS = 10
+CONSOLE_ACCOUNTS = 100
 
 
 def main(arguments: list[str]) -> int:
@@ -26,6 +27,9 @@ def main(arguments: list[str]) -> int:
     asked.add_argument("--bytes", action="store_true", help="log bytes and statements of a million accounts")
     asked.add_argument("--profile", choices=SHAPES, help="where the time of a shape goes")
     asked.add_argument("--watch", action="store_true", help="a pass of the watch over as many jobs as BENCH_ACCOUNTS")
+    asked.add_argument(
+        "--console", action="store_true", help="the console's pages, while 100 times BENCH_ACCOUNTS accounts run"
+    )
     options = parser.parse_args(arguments)
     accounts, rounds = int(os.environ.get("BENCH_ACCOUNTS", "10000")), int(os.environ.get("BENCH_ROUNDS", "3"))
     with tempfile.TemporaryDirectory(prefix="matins-bench-") as name:
@@ -36,6 +40,8 @@ def main(arguments: list[str]) -> int:
             volume.run(accounts, folder)
         elif options.watch:
             watch.run(accounts)
+        elif options.console:
+            console.run(accounts * CONSOLE_ACCOUNTS)
         elif options.profile:
             profiled: Contestant = SHAPES[options.profile]
             profiles.run(profiled, profiled.accounts(accounts), folder)

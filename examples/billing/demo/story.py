@@ -49,6 +49,7 @@ class Story:
     night: datetime
     accounts: int
     payments: str = ""
+    console: str = ""
     failing: tuple[str, ...] = ()
     triggers: list[Member] = field(default_factory=list)
     workers: list[Member] = field(default_factory=list)
@@ -94,6 +95,10 @@ class Story:
             return bool(await self.session.fetchval("select count(*) = $1 from matins.job", len(jobs)))
 
         await until("the jobs to be registered", registered, STEP_SECONDS)
+        console = self.fleet.start("console", "trigger", "console", "--address", "127.0.0.1:0")
+        opened = await console.heard("console open")
+        self.console = f"http://{opened['host']}:{opened['port']}"
+        self.screen.fact("console", f"{self.console}, to watch the night in a browser")
 
     async def fall_and_kill_a_trigger(self) -> None:
         """Let the night fall; kill the trigger that fans out, in the middle of a page."""
@@ -227,6 +232,7 @@ def _invite(story: Story) -> None:
     screen.fact("broker", place.broker_url)
     screen.fact("management", place.management_url or "not known")
     screen.fact("payments", f"{story.payments}/calls")
+    screen.fact("console", story.console)
     for member in story.fleet.members:
         if member.alive and member.instance:
             screen.fact(member.name, member.health)
