@@ -27,6 +27,7 @@ password() { # NAME: print the password, made if it is missing
 }
 
 password database_superuser_password >/dev/null
+password grafana_password >/dev/null
 
 # Everybody has a login of their own on each server: migrate, the triggers, the workers, and people.
 broker_users=

@@ -22,6 +22,7 @@ START_SECONDS = 90.0
 STOP_SECONDS = 30
 USER = "matins"
 TLS_PORT = 5671
+METRICS_PORT = 15692
 
 
 class Contained:
@@ -130,7 +131,7 @@ class RabbitContainer(Contained, BrokerServer):
 
     def __init__(self, image: str = RABBIT_IMAGE) -> None:
         self._image = image
-        self._port, self._management_port, self._tls_port = free_ports(3)
+        self._port, self._management_port, self._tls_port, self._metrics_port = free_ports(4)
         self._password = secrets.token_hex(12)
         super().__init__(self._describe, self._both_answer)
 
@@ -143,6 +144,11 @@ class RabbitContainer(Contained, BrokerServer):
     def management_url(self) -> str:
         """The address of the management interface."""
         return f"http://{USER}:{self._password}@{self.host}:{self._management_port}"
+
+    @property
+    def metrics_address(self) -> str:
+        """The published port; the images tell metrics by themselves."""
+        return f"{self.host}:{self._metrics_port}"
 
     @property
     def tls_port(self) -> int:
@@ -177,4 +183,5 @@ class RabbitContainer(Contained, BrokerServer):
             .with_bind_ports(5672, self._port)
             .with_bind_ports(15672, self._management_port)
             .with_bind_ports(TLS_PORT, self._tls_port)
+            .with_bind_ports(METRICS_PORT, self._metrics_port)
         )

@@ -101,11 +101,11 @@ def started_postgres(*, install_missing: bool = False) -> DatabaseServer:
     return PostgresServer().__enter__()
 
 
-def started_rabbit(*, install_missing: bool = False) -> BrokerServer:
+def started_rabbit(*, install_missing: bool = False, metrics: bool = False) -> BrokerServer:
     """Start a RabbitMQ of our own, which the caller deletes; raises ServerUnavailableError."""
     choice = chosen(BROKER_SERVER_VARIABLE)
     if isinstance(choice, Path):
-        return RabbitServer().__enter__()
+        return RabbitServer(metrics=metrics).__enter__()
     if choice is not None or docker_answers():
         from examples.servers.containers import RABBIT_IMAGE, RabbitContainer  # noqa: PLC0415 - only if it serves
 
@@ -113,7 +113,7 @@ def started_rabbit(*, install_missing: bool = False) -> BrokerServer:
             return RabbitContainer(choice or RABBIT_IMAGE).__enter__()
     if find_rabbit() is None:
         provide("rabbitmq-server", BROKER_VARIABLE, install_missing=install_missing)
-    return RabbitServer().__enter__()
+    return RabbitServer(metrics=metrics).__enter__()
 
 
 def needed_packages() -> list[str]:

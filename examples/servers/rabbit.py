@@ -58,19 +58,25 @@ def find_registry(programs: Programs) -> str:
 
 
 class RabbitServer(BrokerServer):
-    """RabbitMQ, with its management interface, from programs that are there or were chosen."""
+    """RabbitMQ with its management interface, and metrics if asked for, from programs that are there or were chosen."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, metrics: bool = False) -> None:
         programs = find_rabbit()
         if programs is None:
             raise ServerUnavailableError("There is no RabbitMQ on this machine: install the package rabbitmq-server.")
         self._programs = programs
         self._amqp_port, self._management_port, self._node_port, self._registry_port, self._tls_port = free_ports(5)
+        self._metrics_port = free_ports(1)[0]
         self._password = secrets.token_hex(12)
         self._folder = private_folder("rabbit")
         self._processes: list[Process] = []
-        self._write("rabbitmq.conf", self._configuration())
-        self._write("enabled_plugins", "[rabbitmq_management].\n")
+        plugins = ["rabbitmq_management"]
+        settings = self._configuration()
+        if metrics:
+            plugins.append("rabbitmq_prometheus")
+            settings += f"prometheus.tcp.ip = {LOOPBACK}\nprometheus.tcp.port = {self._metrics_port}\n"
+        self._write("rabbitmq.conf", settings)
+        self._write("enabled_plugins", f"[{','.join(plugins)}].\n")
 
     @property
     def url(self) -> str:
@@ -81,6 +87,11 @@ class RabbitServer(BrokerServer):
     def management_url(self) -> str:
         """The address of the management interface."""
         return f"http://{USER}:{self._password}@{LOOPBACK}:{self._management_port}"
+
+    @property
+    def metrics_address(self) -> str:
+        """Where its metrics are, if it was made with `metrics`."""
+        return f"{LOOPBACK}:{self._metrics_port}"
 
     @property
     def tls_port(self) -> int:

@@ -85,6 +85,11 @@ class BrokerServer(Server):
 
     @property
     @abstractmethod
+    def metrics_address(self) -> str:
+        """Host and port at which it tells metrics for Prometheus, if it was started to tell them."""
+
+    @property
+    @abstractmethod
     def tls_port(self) -> int:
         """A port of this machine that is kept for TLS: clients reach there what listens at `tls_listener`."""
 

@@ -20,5 +20,9 @@ def test_prometheus_takes_the_rules() -> None:
     promtool("check", "rules", "--lint=all", "--lint-fatal", "matins.rules.yml")
 
 
+def test_prometheus_takes_its_configuration() -> None:
+    promtool("check", "config", "prometheus.yml")
+
+
 def test_each_rule_fires_when_it_should_and_not_otherwise() -> None:
     promtool("test", "rules", "matins.rules.test.yml")
