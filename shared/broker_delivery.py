@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiormq.abc import DeliveredMessage
 
@@ -17,6 +17,14 @@ _COUNT = re.compile(r"[0-9]{1,6}")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 _log = logger(__name__)
+
+
+class Death(NamedTuple):
+    """Why the broker gave a message up: rejected, delivery_limit, maxlen, expired, or unknown; of which queue, when."""
+
+    reason: str
+    queue: str
+    at: datetime | None
 
 
 class Delivery:
@@ -94,6 +102,18 @@ class Delivery:
         """How often it was handed on by workers that lack its job's code; 0 where that is not told in our way."""
         found = self.headers.get(HANDED_ON)
         return int(found) if isinstance(found, str) and _COUNT.fullmatch(found) else 0
+
+    @property
+    def death(self) -> Death:
+        """Tell why, of which queue and when the broker gave it up last, as far as it says."""
+        deaths = self.headers.get("x-death")
+        last = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}
+        reason, queue, at = last.get("reason"), last.get("queue"), last.get("time")
+        return Death(
+            reason if isinstance(reason, str) else "unknown",
+            queue if isinstance(queue, str) else "",
+            at if isinstance(at, datetime) else None,
+        )
 
     @property
     def delivery_count(self) -> int:

@@ -62,7 +62,7 @@ def rights_under(prefix: str) -> dict[Who, Rights]:
         ),
         "trigger": Rights(configure=NONE, write=over(*seen, work), read=NONE),
         "worker": Rights(configure=NONE, write=over(*seen, work, delays), read=over(work_queues, accounted)),
-        "operator": Rights(configure=NONE, write=over(*seen), read=over(parked)),
+        "operator": Rights(configure=NONE, write=over(*seen, work), read=over(parked)),
     }
 
 

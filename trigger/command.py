@@ -25,6 +25,7 @@ from trigger.commands_notify import notify_command
 from trigger.commands_pause import pause_command, resume_command, retire_command, unretire_command
 from trigger.commands_prune import prune_command
 from trigger.commands_queues import queues_command, retire_queue_command
+from trigger.commands_redrive import redrive_command
 from trigger.commands_restore import reconcile_command, restored_command
 from trigger.commands_rights import rights_command
 from trigger.commands_stats import deploy_marker_command, stats_command
@@ -174,6 +175,15 @@ _COMMANDS: tuple[Command, ...] = (
     ("notify", notify_command, ("notify", "notify --test", "notify --test --channel team --json")),
     ("queues", queues_command, ("queues", "queues --json")),
     ("retire-queue", retire_queue_command, ("retire-queue matins.work.default --reason 'the limit was raised'",)),
+    (
+        "redrive",
+        redrive_command,
+        (
+            "redrive --dry-run",
+            "redrive --message 0b0c7c1e-9d4f-4c0e-8d0a-1f3f6f6f2a11 --reason 'the tax library is mended'",
+            "redrive --all --reason 'the workers had too little memory'",
+        ),
+    ),
     ("restored", restored_command, ("restored --reason 'the disk was put back to 01:00' --through 2026-08-25T01:00Z",)),
     ("reconcile", reconcile_command, ("reconcile", "reconcile --release --reason 'books compared' --json")),
     ("doctor", doctor_command, ("doctor", "doctor --json")),

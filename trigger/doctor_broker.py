@@ -84,7 +84,8 @@ def _parked(facts: BrokerFacts, name: str) -> Finding:
         return fail("dead letters", f"queue {name} does not exist", MIGRATE)
     told = f"{depth.messages} messages are parked in {name}"
     if depth.messages:
-        return warn("dead letters", told, "read them in the management console, then purge the queue")
+        advice = "`redrive --dry-run` lists them: publish them again with `redrive`, or purge the queue"
+        return warn("dead letters", told, advice)
     return ok("dead letters", told)
 
 

@@ -7,7 +7,6 @@ row's own message again.
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -100,7 +99,7 @@ class DeadLetters:
                 links=[delivery.trace_context] if delivery.trace_context else [],
                 accounts=len(message.accounts),
             ):
-                reason = reason_of(delivery.headers)
+                reason = delivery.death.reason
                 dead = len(message.accounts) == 1 and await self._bury(session, occurrence, message, reason)
                 again = 0 if dead else await self._publish_alone(session, occurrence, message)
         _log.error(
@@ -138,9 +137,3 @@ class DeadLetters:
             self.max_crashes,
         )
         return len(rows)
-
-
-def reason_of(headers: Any) -> str:
-    """Give the broker's reason for a death: rejected, delivery_limit, maxlen, expired; 'unknown' if it says none."""
-    first = headers.get("x-first-death-reason")
-    return first if isinstance(first, str) else "unknown"

@@ -54,6 +54,7 @@ from trigger.prune_audit import prune_audit
 from trigger.queues import AUDIT_QUEUE
 from trigger.reconcile import release as release_hold
 from trigger.reconcile import restored
+from trigger.redrive import AUDIT_REDRIVE
 from trigger.sweep import sweep_pass
 
 NIGHTLY = Identity("nightly", DUE)
@@ -292,6 +293,11 @@ async def a_retired_queue(_: Database, session: Session) -> None:
     await session.execute(AUDIT_QUEUE, ORDER.instance, ORDER.actor, ORDER.reason, {"queue": "old"})
 
 
+async def a_redriven_message(_: Database, session: Session) -> None:
+    # The command needs a broker, and is driven with one elsewhere.
+    await session.execute(AUDIT_REDRIVE, "nightly", None, ORDER.instance, ORDER.actor, ORDER.reason, {"message": "one"})
+
+
 async def a_prune(_: Database, session: Session) -> None:
     await named(session)
     await prune(session, datetime(2025, 1, 1, tzinfo=UTC), ORDER)
@@ -390,6 +396,7 @@ ACTS: dict[str, Act] = {
     "a hold by hand": Act("hold", a_hold_by_hand, OPERATOR),
     "a hold": Act("hold", a_hold),
     "a release": Act("release", its_release, OPERATOR),
+    "a redriven message": Act("redrive", a_redriven_message, OPERATOR),
     "a retired queue": Act("queue_retired", a_retired_queue, OPERATOR),
     "a prune": Act("prune", a_prune, OPERATOR, None, "2025-01-01T00:00:00+00:00"),
     "a pruned trail": Act("audit_pruned", a_pruned_trail, OPERATOR, 0, 1),

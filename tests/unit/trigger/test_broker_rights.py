@@ -18,7 +18,12 @@ WORK_QUEUES = {TOPOLOGY.work_queue(key) for key in TOPOLOGY.queues}
 DEAD_QUEUES = {TOPOLOGY.parked_queue, TOPOLOGY.accounted_queue}
 DELAYS = {TOPOLOGY.delay_exchange(seconds) for seconds in TOPOLOGY.delays}
 SEEN = MARKS | WORK_QUEUES | DEAD_QUEUES
-PUBLISHED = {"trigger": {TOPOLOGY.work_exchange}, "worker": {TOPOLOGY.work_exchange} | DELAYS, "operator": set()}
+PUBLISHED = {
+    "trigger": {TOPOLOGY.work_exchange},
+    "worker": {TOPOLOGY.work_exchange} | DELAYS,
+    # What is parked is published again by a person.
+    "operator": {TOPOLOGY.work_exchange},
+}
 TAKEN = {"trigger": set(), "worker": WORK_QUEUES | {TOPOLOGY.accounted_queue}, "operator": {TOPOLOGY.parked_queue}}
 OUTSIDE = (
     "amq.default",
