@@ -27,6 +27,7 @@ COPY schemas /sources/schemas
 COPY shared /sources/shared
 COPY trigger /sources/trigger
 COPY worker /sources/worker
+COPY docs/runbook.md /sources/docs/
 COPY examples/__init__.py /sources/examples/
 COPY examples/billing /sources/examples/billing
 # Readable by any user, whatever the modes are where this is built.
@@ -55,6 +56,8 @@ STOPSIGNAL SIGTERM
 # That is why PYTHONSAFEPATH isn't set, and why an image on top may have any WORKDIR.
 FROM process AS trigger
 COPY --from=sources /sources/trigger /app/trigger
+# The console shows an alert with its entry.
+COPY --from=sources /sources/docs /app/docs
 # For outside schedulers; nothing listens there until somebody may call.
 ENV MATINS_API_ADDRESS=0.0.0.0:8081
 EXPOSE 8081

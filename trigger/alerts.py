@@ -56,8 +56,9 @@ async def list_alerts(
     since: datetime | None = None,
     closed_too: bool = False,
     limit: int = MOST_OPEN,
+    behind: int = 0,
 ) -> tuple[list[Alert], int]:
-    """Give alerts, the open ones first, the worst and oldest on top, and how many there are in all.
+    """Give alerts behind the first `behind`, the open ones first, the worst and oldest on top, and how many there are.
 
     Raises Refused for an unknown job or kind.
     """
@@ -67,13 +68,13 @@ async def list_alerts(
         problem = f"--kind: there is no kind {unknown[0][:80]!r}; the kinds are {', '.join(KINDS)}"
         raise Refused(problem)
     chosen = list(kinds) or None
-    rows = await session.fetch(LIST_ALERTS, closed_too, job, chosen, since, list(CRITICAL), None, limit)
+    rows = await session.fetch(LIST_ALERTS, closed_too, job, chosen, since, list(CRITICAL), None, limit, behind)
     return [as_values(row) for row in rows], rows[0]["found"] if rows else 0
 
 
 async def open_alerts_of(session: Session, occurrence_id: int) -> list[Alert]:
     """Give the open alerts of an occurrence."""
-    rows = await session.fetch(LIST_ALERTS, False, None, None, None, list(CRITICAL), occurrence_id, MOST_OPEN)  # noqa: FBT003 - a statement's parameters have no names
+    rows = await session.fetch(LIST_ALERTS, False, None, None, None, list(CRITICAL), occurrence_id, MOST_OPEN, 0)  # noqa: FBT003 - a statement's parameters have no names
     return [as_values(row) for row in rows]
 
 

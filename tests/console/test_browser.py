@@ -11,11 +11,14 @@ from tests.support.ledger import session_on
 
 pytestmark = pytest.mark.timeout(300)
 
-EMPTY: Final = ("/", "/?show=attention", "/?q=nothing", "/nowhere")
+EMPTY: Final = ("/", "/?show=attention", "/?q=nothing", "/nowhere", "/alerts", "/alerts?show=all")
 NIGHT: Final = (
     "/",
     "/?show=all&q=run",
     "/nowhere",
+    "/alerts",
+    "/alerts/1",
+    "/alerts/2",
 )
 MANY: Final = ("/?page=10",)
 

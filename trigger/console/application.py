@@ -14,14 +14,14 @@ from starlette.staticfiles import StaticFiles
 from shared import clock
 from shared.logs import logger
 from shared.terminal import Refused
-from trigger.console import tonight
+from trigger.console import alerts, tonight
 from trigger.console.asking import Unanswerable
 from trigger.console.guarding import Guarded
 from trigger.console.keeping import Kept, Unseen
 from trigger.console.place import Asked, Page, Place
 from trigger.console.rendering import render
 
-PAGES: Final = (tonight.PAGE,)
+PAGES: Final = (tonight.PAGE, alerts.LIST, alerts.ONE)
 _log = logger(__name__)
 _TITLES: Final = {400: "It cannot be read", 404: "There is no such thing", 405: "Not so", 500: "Something failed"}
 

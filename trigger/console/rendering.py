@@ -16,6 +16,7 @@ from shared.masking import plain
 from shared.terminal_tables import Times
 from shared.version import VERSION
 from trigger.console.cells import LETTERS
+from trigger.console.json_shown import shown
 
 LONGEST_SAID: Final = 500
 NOTHING: Final = "-"
@@ -81,6 +82,7 @@ def _environment() -> Environment:
         "in_zone": in_zone,
         "number": number,
         "took": took,
+        "shown": shown,
     }
     environment.globals |= {"asset": asset, "version": VERSION, "letters": LETTERS}
     return environment
