@@ -93,6 +93,7 @@ def prepare(kind: str) -> Prepared:
         otel=settings.otel,
     )
     loaded = load_jobs(settings.jobs)
+    telemetry.metrics.begin(kind, loaded.jobs)
     for fault in loaded.faults:
         _log.error("faulty declaration", fault=str(fault))
     for job in loaded.jobs.values():

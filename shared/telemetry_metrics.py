@@ -4,6 +4,9 @@ A label is a word from a small, known set (a job, an outcome, a destination). No
 caller can make a series for each account. Until `bind` gives the instruments a meter they count nothing.
 """
 
+from collections.abc import Collection
+from typing import Final
+
 from opentelemetry.metrics import Meter, NoOpMeter
 
 from shared.telemetry_gauges import JOB_LABEL, Gauge, Gauges
@@ -11,6 +14,8 @@ from shared.telemetry_gauges import JOB_LABEL, Gauge, Gauges
 _SHORT = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LONG = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 10_800.0, 21_600.0, 86_400.0)
 _LAG = (0.1, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 21_600.0)
+# Each job that is begun is a few series of each process.
+MOST_BEGUN: Final = 1000
 _RABBITMQ = {"messaging.system": "rabbitmq"}
 
 
@@ -168,6 +173,20 @@ class Metrics(Gauges):
         """Count with `meter` from now on."""
         for instrument in self.instruments():
             instrument.bind(meter)
+
+    def begin(self, kind: str, jobs: Collection[str]) -> None:
+        """Begin at 0 what a process of `kind` (`trigger` or `worker`) counts of each job, unless there are very many.
+
+        Who asks for an increase does not see the event that a counter begins with.
+        """
+        if len(jobs) > MOST_BEGUN:
+            return
+        workers, triggers = (self.retries, self.dead_letters), (self.claim_attempts, self.claim_wins, self.resends)
+        for job in jobs:
+            for counter in workers if kind == "worker" else (*triggers, self.takeovers):
+                counter.add(0, job=job)
+            for outcome in ("succeeded", "failed", "dead") if kind == "worker" else ():
+                self.accounts.add(0, job=job, outcome=outcome)
 
     def instruments(self) -> tuple[_Counter | _Histogram | Gauge, ...]:
         """Return every instrument; each has its `name`."""

@@ -10,6 +10,7 @@ import pytest
 
 from shared import clock, logs, telemetry
 from shared.telemetry_export import Collector as Standing
+from shared.telemetry_metrics import MOST_BEGUN
 from tests.support.otlp import Collector
 
 ROOT = Path(__file__).parents[2]
@@ -399,3 +400,24 @@ def test_the_spans_of_a_jobs_own_code_go_with_their_execution() -> None:
     }
     [bank] = collector.spans_named("call the bank failed")
     assert [span.name for span in collector.ancestors_of(bank)] == ["process matins.work:default"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "begun"),
+    [
+        ("trigger", {"matins.claim.attempts", "matins.claim.wins", "matins.takeovers", "matins.resends"}),
+        ("worker", {"matins.accounts", "matins.retries", "matins.dead_letters"}),
+    ],
+)
+def test_what_is_counted_of_a_job_begins_at_nothing(kind: str, begun: set[str], collector: Collector) -> None:
+    telemetry.metrics.begin(kind, ["invoice-run"])
+    telemetry.flush()
+    assert {point.name for point in collector.points} == begun
+    assert {point.value for point in collector.points} == {0}
+    assert {point.attributes["matins.job"] for point in collector.points} == {"invoice-run"}
+
+
+def test_of_very_many_jobs_nothing_is_begun(collector: Collector) -> None:
+    telemetry.metrics.begin("worker", [f"job-{number}" for number in range(MOST_BEGUN + 1)])
+    telemetry.flush()
+    assert collector.points == []
