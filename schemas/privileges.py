@@ -162,6 +162,17 @@ TABLES: Final[Mapping[str, Mapping[str, Verbs]]] = {
             "delete": ALL,
         },
         "deploy": {"select": ALL, "insert": _of("system version at instance actor reason follows")},
+        "console_session": {
+            "select": ALL,
+            "insert": _of("token_digest name means issuer subject claims"),
+            "update": _of("seen_at"),
+            "delete": ALL,
+        },
+        "console_sign_in": {
+            "select": ALL,
+            "insert": _of("state_digest browser_digest return_path"),
+            "delete": ALL,
+        },
         "signed_call": {
             "select": ALL,
             "insert": _of("caller webhook_id digest received_at"),

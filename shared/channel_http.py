@@ -21,6 +21,8 @@ SEND_SECONDS = 15.0
 MOST_ANSWER = 2048
 LONGEST_ERROR = 300
 LONGEST_WAIT = timedelta(hours=1)
+# What the client raises where a library stands on it.
+CLIENT_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,17 @@ from anyio.abc import TaskGroup
 from shared import clock
 from shared.channels import Channel, Ping, read_channels
 from shared.deliver import AT_ONCE, Delivering, deliver_pass
-from shared.errors import MatinsError
 from shared.health import Health
 from shared.lifecycle import start_part
 from shared.logs import FailureLog, logger
 from shared.loop import every
 from shared.ping_watch import ping_watch_pass
 from shared.postgres import Database, is_transient
+from shared.rereading import Rereading
 from shared.start import Prepared
 from shared.stopping import Stopping, Wake
 
 DELIVER_INTERVAL: Final = timedelta(seconds=5)
-READ_AGAIN_SECONDS = 5.0
 _log = logger(__name__)
 
 
@@ -34,29 +33,20 @@ class KnownChannels:
 
     def __init__(self, read: Callable[[], str], monotonic: Callable[[], float] = clock.monotonic) -> None:
         """Take how the setting is read. Raises FaultySettings or ValueError if it is faulty now."""
-        self._read = read
-        self._monotonic = monotonic
-        self._channels = {one.name: one for one in read_channels(read())}
-        self._read_at = monotonic()
-        self._problem = ""
+        self._known = Rereading("the channels", read, _by_name, monotonic)
 
     @property
     def names(self) -> list[str]:
         """The names of the channels."""
-        return list(self._channels)
+        return list(self._known.current())
 
     def current(self, name: str) -> Channel | None:
         """Give a channel; None when it is no longer declared."""
-        if self._monotonic() - self._read_at >= READ_AGAIN_SECONDS:
-            self._read_at = self._monotonic()
-            try:
-                self._channels = {one.name: one for one in read_channels(self._read())}
-                self._problem = ""
-            except (MatinsError, OSError, ValueError) as error:
-                if not self._problem:
-                    _log.error("the channels cannot be read", reason=str(error))
-                self._problem = str(error)
-        return self._channels.get(name)
+        return self._known.current().get(name)
+
+
+def _by_name(content: str) -> dict[str, Channel]:
+    return {one.name: one for one in read_channels(content)}
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from shared.api_callers import read_callers
 from shared.channels import read_channels
+from shared.console_access import read_access
 from shared.tls import file_problem
 
 HIGHEST_PORT = 65_535
@@ -102,21 +103,22 @@ def address(text: str) -> tuple[str, int]:
 
 
 OFF = ("", 0)
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def console_address(text: str) -> tuple[str, int]:
-    """Read a host and a port of the loopback interface, or OFF. Raises ValueError with what is valid."""
+    """Read a host and a port, or OFF. Raises ValueError with what is valid."""
     if text == "off":
         return OFF
-    valid = "off, or a loopback address as 127.0.0.1:8082: nobody signs in, so nobody else may look"
     try:
-        read = address(text)
+        return address(text)
     except ValueError:
-        raise ValueError(valid) from None
-    if read[0] not in _LOOPBACK:
-        raise ValueError(valid)
-    return read
+        raise ValueError("off, or HOST:PORT, as 127.0.0.1:8082") from None
+
+
+def console_access(text: str) -> str:
+    """See that who may do what in the console can be read; give the text. Raises ValueError with every fault."""
+    read_access(text)
+    return text
 
 
 def trace_url(text: str) -> str:

@@ -17,6 +17,7 @@ from shared.errors import MatinsError
 from shared.masking import know_secrets_in, know_secrets_of
 from shared.role_names import RoleNames, role_names
 from shared.setting_names import LOGIN, PREFIX, unknown_names
+from shared.setting_pairs import faults_together
 
 Layout = Literal["auto", "json", "text"]
 
@@ -151,6 +152,14 @@ class Settings:
         "off",
         "Where a trigger's console answers, as 127.0.0.1:8082; port 0 takes a free one; `off`: nowhere.",
     )
+    console_access: str = _setting(
+        setting_values.console_access,
+        "",
+        "Who may look at the console and who may act there, in TOML; without it it only shows, on the loopback "
+        "interface.",
+        secret=True,
+        address=False,
+    )
     trace_url: str = _setting(
         setting_values.trace_url,
         "",
@@ -270,6 +279,7 @@ def load_settings(sources: Mapping[str, str] | None = None, *, need: frozenset[s
         if problem and not (optional and left_out):
             problems.append(problem)
         values[one.name] = value if value is not None else _empty(one.name)
+    problems += faults_together(values, environment)
     if problems:
         raise FaultySettings("\n".join(problems))
     return Settings(**values, sources=environment)

@@ -23,7 +23,7 @@ from shared.postgres import Session, is_transient
 from shared.start import Prepared
 from shared.stopping import Stopping
 from trigger.api_calls import Calls
-from trigger.api_request import READ_SECONDS, DatabaseClock, Gate, KnownCallers
+from trigger.api_request import READ_SECONDS, DatabaseClock, Gate, known_callers
 from trigger.claim_outcome import Claimant
 from trigger.endpoint import Endpoint, quiet
 from trigger.issuer_keys import IssuerKeys
@@ -87,7 +87,7 @@ class Api:
             await clock.sleep(TIDY_SECONDS)
 
     def _calls(self) -> Calls:
-        callers = KnownCallers(lambda: self._settings.secret("api_callers"))
+        callers = known_callers(lambda: self._settings.secret("api_callers"))
         for caller in callers.current():
             if undeclared := sorted((caller.jobs | caller.check_ins) - self._declared):
                 _log.warning("a caller may call for jobs that are not declared", caller=caller.name, jobs=undeclared)

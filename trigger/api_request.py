@@ -12,9 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 from shared import clock
 from shared.api_callers import Caller, read_callers
 from shared.errors import MatinsError
-from shared.logs import logger
 from shared.postgres import Database, database_now
-from shared.settings import FaultySettings
+from shared.rereading import Rereading
 from shared.webhook_signing import HEADERS
 from trigger.check_in_rules import RUN, Event
 from trigger.identity_tokens import Unproven, proven_by, read_claimed
@@ -24,10 +23,8 @@ from trigger.signatures import Unsigned, read_signature, signed_by
 
 MOST_BODY = 64 * 1024
 READ_SECONDS = 10.0
-READ_AGAIN_SECONDS = 5.0
 CLOCK_SECONDS = 30.0
 BEARER = "bearer "
-_log = logger(__name__)
 _Body = TypeVar("_Body", "Asked", "AskedCheckIn")
 
 
@@ -118,30 +115,11 @@ def _read(body: bytes, media_type: str, kind: type[_Body], form: str) -> _Body:
     return asked
 
 
-class KnownCallers:
-    """The callers as their setting has them now: its file is read again every few seconds, so that keys can rotate."""
-
-    def __init__(self, read: Callable[[], str], monotonic: Callable[[], float] = clock.monotonic) -> None:
-        """Take how the setting is read. Raises FaultySettings or ValueError if it is faulty now."""
-        self._read = read
-        self._monotonic = monotonic
-        self._callers = read_callers(read())
-        self._read_at = monotonic()
-        self.problem: str | None = None
-
-    def current(self) -> tuple[Caller, ...]:
-        """Give the callers; while the file cannot be read, the ones that it had before."""
-        if self._monotonic() - self._read_at >= READ_AGAIN_SECONDS:
-            self._read_at = self._monotonic()
-            try:
-                self._callers = read_callers(self._read())
-            except (FaultySettings, ValueError) as error:
-                if self.problem is None:
-                    _log.error("the callers cannot be read", reason=str(error))
-                self.problem = "the callers cannot be read; those known before still count"
-            else:
-                self.problem = None
-        return self._callers
+def known_callers(
+    read: Callable[[], str], monotonic: Callable[[], float] = clock.monotonic
+) -> Rereading[tuple[Caller, ...]]:
+    """Know the callers as their setting has them. Raises FaultySettings or ValueError if it is faulty now."""
+    return Rereading("the callers", read, read_callers, monotonic)
 
 
 class DatabaseClock:
@@ -167,7 +145,7 @@ class DatabaseClock:
 class Gate:
     """Finds out who calls."""
 
-    callers: KnownCallers
+    callers: Rereading[tuple[Caller, ...]]
     keys: IssuerKeys
     clock: DatabaseClock
 

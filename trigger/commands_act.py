@@ -2,15 +2,11 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.occurrence import Identity, format_instant
-from shared import clock
-from shared.postgres import DatabaseUnavailable, Row, Session
-from shared.sql_files import statement
+from shared.postgres import DatabaseUnavailable, Session
 from shared.terminal import (
     FAILED,
     NotDone,
@@ -25,7 +21,6 @@ from shared.terminal import (
 )
 from shared.terminal_tables import print_line
 from trigger.await_end import Ended, await_end
-from trigger.claim_outcome import Foreign, Held, NotDue, OnHold, Overlapped, Paused, Pruned, Stale, Won
 from trigger.commands_deploy import PROGRAM
 from trigger.commands_options import (
     Actor,
@@ -42,17 +37,12 @@ from trigger.commands_options import (
     Written,
 )
 from trigger.commands_order import order_of
-from trigger.reach import not_on_the_plan, reach, read_identity, require_job, require_occurrence
+from trigger.reach import reach, read_identity
 
 if TYPE_CHECKING:
-    from trigger.operate import Order
+    from trigger.firing import Done, Window
 
-CLAIMER = statement("trigger", "claimer")
 LATEST = "due"
-
-# What a command did: the occurrence's id, what is said of it, and more for JSON.
-Done = tuple[int, str, dict[str, Any]]
-Window = tuple[datetime | None, datetime | None]
 
 
 def fire_command(  # noqa: PLR0913 - each is an option of the command line
@@ -76,18 +66,17 @@ def fire_command(  # noqa: PLR0913 - each is an option of the command line
 
     With --ad-hoc each call runs the job once more, as an occurrence of its own beside the schedule; a paused job too.
     """
-    from trigger.operate import latest_due  # noqa: PLC0415 - a command loads only what it uses
+    from trigger.firing import fired, fired_ad_hoc  # noqa: PLC0415 - a command loads only what it uses
 
     with told(PROGRAM):
         order = order_of(actor, reason)
         instant = None if at == LATEST else read_instant("--at", at)
         window = _window(since, until, ad_hoc=ad_hoc, planned=instant is not None, deduplicate=deduplicate)
 
-        async def act(session: Session) -> Done:
+        async def act(session: Session) -> "Done":
             if ad_hoc:
-                return await _fire_ad_hoc(session, job, order, window)
-            identity = Identity(job, instant or await latest_due(session, job))
-            return await _fired(session, identity, order, deduplicate=deduplicate)
+                return await fired_ad_hoc(session, job, order, window)
+            return await fired(session, job, instant, order, deduplicate=deduplicate)
 
         try:
             _act(act, "succeeded", wait=wait, as_json=as_json)
@@ -113,6 +102,7 @@ def rerun_command(  # noqa: PLR0913 - each is an option of the command line
 
     Exit code 2 when it runs, has succeeded or never ran, and for an account that it doesn't have or that has succeeded.
     """
+    from trigger.firing import told_rerun  # noqa: PLC0415 - a command loads only what it uses
     from trigger.operate import Choice, rerun  # noqa: PLC0415 - a command loads only what it uses
 
     with told(PROGRAM):
@@ -124,12 +114,10 @@ def rerun_command(  # noqa: PLR0913 - each is an option of the command line
             confirm("With new keys, effects outside the database that did happen will happen again. Go on?", yes=yes)
         choice = Choice(tuple(account) if account else None, reconciled, new_key)
 
-        async def act(session: Session) -> Done:
+        async def act(session: Session) -> "Done":
             started = await rerun(session, identity, choice, order)
-            going_on = "" if started.state == "running" else "; the reading of its accounts goes on"
-            said = f"{identity} runs {started.accounts} accounts again, in generation {started.generation}{going_on}"
             more = {"generation": started.generation, "accounts": started.accounts, "state": started.state}
-            return started.occurrence_id, said, {"occurrence": str(identity), **more}
+            return started.occurrence_id, told_rerun(identity, started), {"occurrence": str(identity), **more}
 
         _act(act, "succeeded", wait=wait, as_json=as_json)
 
@@ -141,20 +129,20 @@ def cancel_command(
 
     With --wait, exit code 0 once it is cancelled. 2 when it is over, or ends already.
     """
+    from trigger.firing import told_cancel  # noqa: PLC0415 - a command loads only what it uses
     from trigger.operate import cancel  # noqa: PLC0415 - a command loads only what it uses
 
     with told(PROGRAM):
         order, identity = order_of(actor, reason), read_identity(occurrence)
 
-        async def act(session: Session) -> Done:
+        async def act(session: Session) -> "Done":
             occurrence_id, state = await cancel(session, identity, order)
-            said = f"{identity} will not run" if state == "skipped" else f"{identity} ends; what runs settles first"
-            return occurrence_id, said, {"occurrence": str(identity), "state": state}
+            return occurrence_id, told_cancel(identity, state), {"occurrence": str(identity), "state": state}
 
         _act(act, "cancelled", wait=wait, as_json=as_json)
 
 
-def _window(since: str | None, until: str | None, *, ad_hoc: bool, planned: bool, deduplicate: bool) -> Window:
+def _window(since: str | None, until: str | None, *, ad_hoc: bool, planned: bool, deduplicate: bool) -> "Window":
     """Read an ad-hoc occurrence's window. Raises Refused for options that do not go together."""
     if ad_hoc and planned:
         raise Refused("--at: names a planned instant; with --ad-hoc the occurrence is of this second")
@@ -165,34 +153,7 @@ def _window(since: str | None, until: str | None, *, ad_hoc: bool, planned: bool
     return read_instant("--since", since) if since else None, read_instant("--until", until) if until else None
 
 
-async def _fire_ad_hoc(session: Session, job: str, order: "Order", window: Window) -> Done:
-    from trigger.ad_hoc import fire_ad_hoc  # noqa: PLC0415 - a command loads only what it uses
-
-    outcome = await fire_ad_hoc(session, job, order, *window)
-    if not isinstance(outcome, Won):
-        raise await _why_not(session, Identity(job, clock.utc_now()), outcome)
-    claim = outcome.claim
-    said = f"{claim.identity} is claimed; any live trigger goes on with it"
-    covers = {"since": claim.window.since, "until": claim.window.until}
-    return claim.id, said, {"occurrence": str(claim.identity), "generation": claim.generation, "window": covers}
-
-
-async def _fired(session: Session, identity: Identity, order: "Order", *, deduplicate: bool) -> Done:
-    """Claim an occurrence. Raises NotDone or Refused where it isn't claimed, or isn't taken for claimed."""
-    from trigger.operate import fire  # noqa: PLC0415 - a command loads only what it uses
-
-    outcome = await fire(session, identity, order)
-    more: dict[str, Any] = {"occurrence": str(identity), "deduplicated": not isinstance(outcome, Won)}
-    if isinstance(outcome, Won):
-        said = f"{identity} is claimed; any live trigger goes on with it"
-        return outcome.claim.id, said, more | {"generation": outcome.claim.generation}
-    if not deduplicate or not isinstance(outcome, Held) or outcome.state == "expected":
-        raise await _why_not(session, identity, outcome)
-    row = await require_occurrence(session, identity)
-    return row["id"], await _told_holder(session, identity, outcome), more | {"state": row["state"]}
-
-
-def _act(act: Callable[[Session], Awaitable[Done]], goal: str, *, wait: bool | None, as_json: bool) -> None:
+def _act(act: Callable[[Session], Awaitable["Done"]], goal: str, *, wait: bool | None, as_json: bool) -> None:
     """Act, say what was done, and wait for the end if asked to; the end must be `goal`, or `skipped` at once."""
     settings = settings_for("environment", "database_url")
     waits = sys.stdout.isatty() if wait is None else wait
@@ -217,67 +178,3 @@ def _act(act: Callable[[Session], Awaitable[Done]], goal: str, *, wait: bool | N
         print_line(f"{more['occurrence']}: {ended.state} ({counts})" + (f", {ended.reason}" if ended.reason else ""))
     if ended is not None and ended.state not in {goal, "skipped"}:
         raise typer.Exit(FAILED)
-
-
-async def _why_not(
-    session: Session,
-    identity: Identity,
-    outcome: Held | Overlapped | NotDue | Pruned | OnHold | Paused | Stale | Foreign,
-) -> NotDone | Refused:
-    """Say why nothing was claimed: NotDone where another has it, or it may be later; Refused where it cannot be."""
-    match outcome:
-        case Held():
-            return NotDone(await _told_holder(session, identity, outcome))
-        case Overlapped():
-            return NotDone(_in_the_way(identity, outcome))
-        case OnHold(reason):
-            return NotDone(f"everything is held ({reason}): see `reconcile`")
-        case Paused(since, why):
-            told_since = format_instant(since.replace(microsecond=0))
-            return NotDone(f"{identity.job} is paused since {told_since} ({why}): `resume` it first")
-        case NotDue(known=False):
-            await require_job(session, identity.job)
-            return Refused(await not_on_the_plan(session, identity))
-        case _:
-            return _never(identity, outcome)
-
-
-def _in_the_way(identity: Identity, outcome: Overlapped) -> str:
-    state = "is cancelled" if outcome.ended else "still runs"
-    if outcome.waits:
-        then = f"{identity} starts when that is over"
-    else:
-        then = f"fire {identity} again when that is over" if outcome.ended else "two never run at once"
-    return f"{outcome.active} of the same job {state}: {then}"
-
-
-def _never(identity: Identity, outcome: NotDue | Pruned | Stale | Foreign) -> NotDone | Refused:
-    from trigger.operate import SOON  # noqa: PLC0415 - a command loads only what it uses
-
-    match outcome:
-        case NotDue():
-            problem = f"{identity} is not due yet"
-            # By the caller's clock it may be, a little ahead of the database's.
-            return NotDone(problem) if identity.scheduled_at - clock.utc_now() <= SOON else Refused(problem)
-        case Pruned(retained_from):
-            told_from = format_instant(retained_from)
-            return Refused(f"{identity} is older than what is retained, which begins at {told_from}")
-        case Stale():
-            return Refused(f"{identity.job} is retired: nothing of it runs any more")
-        case Foreign():
-            return Refused(f"{identity.job} runs elsewhere: have it run there; `check-in` records that it has")
-
-
-async def _told_holder(session: Session, identity: Identity, held: Held) -> str:
-    if held.state == "expected":
-        return (
-            f"{identity} is planned under another definition than the current one: a live trigger has to plan it anew"
-        )
-    if held.claimed_by is None or held.claimed_at is None:
-        return f"{identity} was {held.state} ({held.reason or 'into a later one'}): it does not run"
-    row: Row | None = await session.fetchrow(CLAIMER, identity.job, identity.scheduled_at, identity.variant)
-    host = f" on {row['host']}" if row and row["host"] else ""
-    fired = f", fired by {row['fired_by']}: {row['fire_reason']}" if row and row["fired_by"] else ""
-    since = format_instant(held.claimed_at.replace(microsecond=0))
-    state = held.state if held.state in {"succeeded", "failed"} else f"is {held.state}"
-    return f"{identity} {state}: claimed at {since} by {held.claimed_by}{host}{fired}"

@@ -9,6 +9,7 @@ import typer
 from anyio.abc import TaskGroup
 
 from shared.postgres import Database
+from shared.setting_pairs import console_problem
 from shared.setting_values import OFF, console_address
 from shared.settings import Settings
 from shared.stopping import Stopping
@@ -29,7 +30,8 @@ def console_command(
 ) -> None:
     """Serve the console alone until Ctrl-C or SIGTERM, as triggers with MATINS_CONSOLE_ADDRESS do beside their work.
 
-    A login that may only read, of `matins_reader`, is enough to look.
+    A login that may only read, of `matins_reader`, is enough to look. Where people sign in (MATINS_CONSOLE_ACCESS) it
+    needs one of `matins_trigger`.
     """
     from shared import logs  # noqa: PLC0415 - a command loads only what it uses
     from shared.lifecycle import instance_id, leave, run_service, start_part  # noqa: PLC0415 - it is slow to load
@@ -60,13 +62,19 @@ def _settings(address: str | None) -> Settings:
     if address is None and settings.console_address != OFF:
         return settings
     try:
-        return replace(settings, console_address=console_address(address or DEFAULT))
+        wanted = console_address(address or DEFAULT)
     except ValueError as error:
         problem = f"--address: valid is {error}"
         raise Refused(problem) from None
+    if problem := console_problem(wanted, signs_in=bool(settings.console_access)):
+        raise Refused(f"--address: valid is {problem}")
+    return replace(settings, console_address=wanted)
 
 
 async def _see(settings: Settings) -> None:
-    """See that the database is there, and is the right one."""
-    async with reach(settings):
-        pass
+    """See that the database is there, and is the right one; and that sessions can be kept where people sign in."""
+    from trigger.console.sessions import see_sessions  # noqa: PLC0415 - a command loads only what it uses
+
+    async with reach(settings) as session:
+        if settings.console_access:
+            await see_sessions(session)

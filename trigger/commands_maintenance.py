@@ -6,7 +6,6 @@ import typer
 
 from shared.terminal import Refused, print_json, read_instant, run, settings_for, told
 from shared.terminal_tables import Times, print_line, print_table
-from trigger.alert_standing import at
 from trigger.commands_deploy import PROGRAM
 from trigger.commands_options import Actor, AsJson, Lasting, Reason, Until, Zone
 from trigger.commands_order import order_of
@@ -121,9 +120,9 @@ def maintenance_end_command(
 
 
 def _print(done: "Planned", *, as_json: bool) -> None:
+    from trigger.maintenance import told_plan  # noqa: PLC0415 - a command loads only what it uses
+
     if as_json:
         print_json({name: getattr(done, name) for name in ("id", "job", "since", "until", "added")})
         return
-    already = "" if done.added else " already"
-    times = f"from {at(done.since)} until {at(done.until)}"
-    print_line(f"maintenance {done.id} of {done.job or 'all jobs'} is planned{already}: {times}")
+    print_line(told_plan(done))

@@ -12,20 +12,13 @@ from shared.terminal_tables import print_line
 from trigger.commands_deploy import PROGRAM
 from trigger.commands_options import Actor, AsJson, Reason
 from trigger.commands_order import order_of
-from trigger.pauses import Changed, Meanwhile, pause, resume, retire, unretire
+from trigger.pauses import Changed, Meanwhile, pause, resume, retire, told_change, unretire
 from trigger.reach import reach
 
 if TYPE_CHECKING:
     from trigger.operate import Order
 
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
-_FATES = {
-    "skip": "what falls due is skipped, and never runs by itself",
-    "hold": "what falls due waits; at `resume` the job's catch_up decides, as after a downtime",
-}
-
-# The refusal of a job that was never retired has the other words.
-_DONE = {"not retired": "no longer retired"}
 
 
 def pause_command(
@@ -95,21 +88,9 @@ def _act(
         if as_json:
             print_json({"job": job, "standing": now_it_is, **asdict(changed.standing), **_counts(changed)})
         else:
-            _print(job, now_it_is, changed)
+            for line in told_change(job, now_it_is, changed):
+                print_line(line)
 
 
 def _counts(changed: Changed) -> dict[str, object]:
     return {"running": changed.running, "skipped": changed.skipped, "expected": changed.expected}
-
-
-def _print(job: str, now_it_is: str, changed: Changed) -> None:
-    fate = f": {_FATES[changed.standing.meanwhile]}" if now_it_is == "paused" else ""
-    print_line(f"{job} is {_DONE.get(now_it_is, now_it_is)}{fate}")
-    if changed.skipped:
-        print_line(f"{changed.skipped} instants that waited are recorded as skipped")
-    if changed.expected:
-        print_line(f"{changed.expected} instants to come are expected again")
-    for one in changed.running:
-        print_line(f"{one} runs, and goes on to its end; `cancel` it if it must not")
-    if now_it_is != "paused" and changed.standing.paused_at is not None and changed.standing.retired_at is None:
-        print_line(f"{job} is still paused: `resume` it")

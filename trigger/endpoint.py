@@ -13,7 +13,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from shared.logs import logger
 from shared.postgres import Database
@@ -38,7 +38,7 @@ class Endpoint:
     name: str
     address: tuple[str, int]
     database: Database
-    application: Starlette
+    application: ASGIApp
     beside: Callable[[], Coroutine[Any, Any, None]]
     options: dict[str, Any] = field(default_factory=dict)
     port: int = 0

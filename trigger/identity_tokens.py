@@ -38,10 +38,10 @@ class Claimed:
     key_id: str
 
 
-def read_claimed(token: str) -> Claimed:
-    """Read whose keys a token asks for. Raises Unproven for what is no token at all."""
+def read_claimed(token: str, longest: int = LONGEST_TOKEN) -> Claimed:
+    """Read whose keys a token asks for. Raises Unproven for what is no token at all, or is longer than `longest`."""
     parts = token.split(".")
-    if len(parts) != 3 or len(token) > LONGEST_TOKEN or not token.isascii():  # noqa: PLR2004 - header, claims, signature
+    if len(parts) != 3 or len(token) > longest or not token.isascii():  # noqa: PLR2004 - header, claims, signature
         raise Unproven("token")
     header, claims = _json_of(parts[0]), _json_of(parts[1])
     issuer, key_id = claims.get("iss"), header.get("kid")
@@ -77,7 +77,7 @@ def proven_by(callers: Iterable[Caller], token: str, key: PublicKey, now: int) -
         if caller.token is None:
             continue
         try:
-            _check(caller.token, token, key, now)
+            claims_of(caller.token, token, key, now)
         except Unproven as error:
             problem = str(error)
         else:
@@ -85,7 +85,8 @@ def proven_by(callers: Iterable[Caller], token: str, key: PublicKey, now: int) -
     raise Unproven(problem)
 
 
-def _check(rule: TokenRule, token: str, key: PublicKey, now: int) -> None:
+def claims_of(rule: TokenRule, token: str, key: PublicKey, now: int) -> Mapping[str, Any]:
+    """Give what a token says, once it fulfils a rule at the instant `now` in seconds since 1970. Raises Unproven."""
     try:
         claims = jwt.decode(token, key, algorithms=rule.algorithms).claims
     except (JoseError, ValueError, TypeError, RecursionError) as error:
@@ -107,6 +108,7 @@ def _check(rule: TokenRule, token: str, key: PublicKey, now: int) -> None:
     if now - claims["iat"] > rule.longest_age.total_seconds() + LEEWAY_SECONDS:
         raise Unproven("age")
     _check_caller(rule.claims, claims)
+    return claims
 
 
 def _check_caller(demanded: Mapping[str, str | bool | int], claims: Mapping[str, Any]) -> None:

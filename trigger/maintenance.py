@@ -57,6 +57,13 @@ async def add_maintenance(
     return Planned(row["id"], job, begin, end, row["added"])
 
 
+def told_plan(planned: Planned) -> str:
+    """Say what is planned."""
+    already = "" if planned.added else " already"
+    times = f"from {at(planned.since)} until {at(planned.until)}"
+    return f"maintenance {planned.id} of {planned.job or 'all jobs'} is planned{already}: {times}"
+
+
 async def end_maintenance(session: Session, number: int, order: Order, *, now: datetime | None = None) -> str:
     """End one that is in force now, or withdraw one that is to come; say what became of it. One that is over stays.
 

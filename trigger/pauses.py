@@ -6,7 +6,7 @@ What runs already goes on to its end: a pause decides about what falls due, not 
 
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from schemas.occurrence import Identity
 from shared.postgres import Row, Session, database_now, transaction
@@ -26,6 +26,12 @@ STILL_RUNNING = statement("trigger", "still_running")
 
 Meanwhile = Literal["skip", "hold"]
 
+FATES: Final = {
+    "skip": "what falls due is skipped, and never runs by itself",
+    "hold": "what falls due waits; at `resume` the job's catch_up decides, as after a downtime",
+}
+# The refusal of a job that was never retired has the other words.
+_DONE = {"not retired": "no longer retired"}
 _UNHELD = {"every": "is run by each worker for itself", "elsewhere": "runs elsewhere"}
 
 
@@ -122,6 +128,20 @@ async def unretire(session: Session, job: str, order: Order, *, now: datetime | 
         after = replace(before, resumed_at=present, retired_at=None, retired_by=None, retire_reason=None)
         await _write(session, job, "unretire", before, after, order)
         return Changed(after, await _running(session, job), skipped, expected)
+
+
+def told_change(job: str, now_it_is: str, changed: Changed) -> list[str]:
+    """Say how a job stands now (`paused`, `resumed`, `retired` or `not retired`), a line each."""
+    fate = f": {FATES[changed.standing.meanwhile]}" if now_it_is == "paused" else ""
+    lines = [f"{job} is {_DONE.get(now_it_is, now_it_is)}{fate}"]
+    if changed.skipped:
+        lines.append(f"{changed.skipped} instants that waited are recorded as skipped")
+    if changed.expected:
+        lines.append(f"{changed.expected} instants to come are expected again")
+    lines += [f"{one} runs, and goes on to its end; `cancel` it if it must not" for one in changed.running]
+    if now_it_is != "paused" and changed.standing.paused_at is not None and changed.standing.retired_at is None:
+        lines.append(f"{job} is still paused: `resume` it")
+    return lines
 
 
 async def _write(session: Session, job: str, kind: str, before: Standing, after: Standing, order: Order) -> None:

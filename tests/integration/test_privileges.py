@@ -19,7 +19,7 @@ from trigger.database_rights import Right, excess, grants, lack, quoted, revokes
 from trigger.database_roles import held_rights
 
 ROOT = Path(__file__).resolve().parents[2]
-LOADED = re.compile(r'statement\("(\w+)", "(\w+)"\)')
+LOADED = re.compile(r'statement\("([\w.]+)", "(\w+)"\)')
 # What only the owner's commands run.
 OWNERS = ("deploy", "database_roles", "prune", "prune_audit", "forget", "queues")
 # What a reader's commands run.
@@ -40,6 +40,8 @@ READERS = (
     "doctor_database",
     "doctor_roles",
 )
+# What people and programs that sign in to the console need: a console that only shows, with a reader's login, does not.
+SIGNING_IN = ("sessions", "signing_in")
 # Run by both processes, but for these.
 TRIGGERS_ALONE = {("shared", "take_lease"), ("shared", "release_leases")}
 WORKERS_ALONE = {("shared", "advance_queue")}
@@ -66,16 +68,20 @@ def loaded(package: str, only: tuple[str, ...] = (), but: tuple[str, ...] = ()) 
 
 
 STATEMENTS = {
-    TRIGGER: (loaded("trigger", but=OWNERS) | loaded("shared") | ROLES) - WORKERS_ALONE,
+    TRIGGER: (loaded("trigger", but=OWNERS) | loaded("trigger/console") | loaded("shared") | ROLES) - WORKERS_ALONE,
     WORKER: (loaded("worker") | loaded("shared")) - TRIGGERS_ALONE - HANDLERS_ALONE,
-    READER: loaded("trigger", only=READERS) | loaded("shared", only=("differences",)) | ROLES,
+    READER: loaded("trigger", only=READERS)
+    | loaded("trigger/console", but=SIGNING_IN)
+    | loaded("shared", only=("differences",))
+    | ROLES,
 }
 
 
 def texts(role: str) -> Iterator[tuple[str, str]]:
     """Give name and text of every statement that a role runs."""
     for package, name in sorted(STATEMENTS[role]):
-        yield f"{package}/{name}", (ROOT / package / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+        file = ROOT / package.replace(".", "/") / "sql" / f"{name}.sql"
+        yield f"{package}/{name}", file.read_text(encoding="utf-8")
     yield from (("inline", text) for text in INLINE)
 
 

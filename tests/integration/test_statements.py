@@ -7,7 +7,7 @@ import pytest
 from tests.support.ledger import session_on
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(path for package in ("shared", "trigger", "worker") for path in ROOT.glob(f"{package}/sql/*.sql"))
+FILES = sorted(path for package in ("shared", "trigger", "worker") for path in ROOT.glob(f"{package}/**/sql/*.sql"))
 
 
 def test_there_are_statements() -> None:
@@ -18,7 +18,11 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+def package_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).parts[:-2])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{package_of(path)}/{path.stem}")
 async def test_a_statement_is_prepared_and_has_a_head(database_url: str, path: Path) -> None:
     text = text_of(path)
     assert text.startswith("-- "), "a statement begins with what it decides"
@@ -29,8 +33,8 @@ async def test_a_statement_is_prepared_and_has_a_head(database_url: str, path: P
             assert f"${number}" in head or " to $" in head, f"the head doesn't say what ${number} is"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{package_of(path)}/{path.stem}")
 def test_a_statement_is_loaded_by_its_package(path: Path) -> None:
-    package = path.parts[-3]
-    loaded = f'statement("{package}", "{path.stem}")'
-    assert any(loaded in module.read_text(encoding="utf-8") for module in ROOT.glob(f"{package}/*.py"))
+    loaded = f'statement("{package_of(path)}", "{path.stem}")'
+    modules = path.parents[1].glob("*.py")
+    assert any(loaded in module.read_text(encoding="utf-8") for module in modules)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from shared.channels import Slack
-from shared.notify import READ_AGAIN_SECONDS, KnownChannels
+from shared.notify import KnownChannels
+from shared.rereading import READ_AGAIN_SECONDS
 
 TEXT = '[channels.team]\nkind = "slack"\nurl = "https://hooks.slack.com/services/{}"\n'
 

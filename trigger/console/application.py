@@ -10,78 +10,73 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
-from shared import clock
-from shared.logs import logger
 from shared.terminal import Refused
 from trigger.console import alerts, tonight
+from trigger.console.answering import Visit, not_admitted, page, problem
 from trigger.console.asking import Unanswerable
 from trigger.console.guarding import Guarded
-from trigger.console.keeping import Kept, Unseen
+from trigger.console.keeping import Unseen
+from trigger.console.person import NotAdmitted
 from trigger.console.place import Asked, Page, Place
-from trigger.console.rendering import render
+from trigger.console.signing_in import SigningIn
+from trigger.console.ways import BACK, BEGIN, SIGN_IN, SIGN_OUT
 
 PAGES: Final = (tonight.PAGE, alerts.LIST, alerts.ONE)
-_log = logger(__name__)
-_TITLES: Final = {400: "It cannot be read", 404: "There is no such thing", 405: "Not so", 500: "Something failed"}
 
 
-def application(place: Place) -> Starlette:
-    """Make the console's application."""
+def application(place: Place, signing_in: SigningIn | None = None) -> ASGIApp:
+    """Make the console's application; with `signing_in` nobody looks who is not let in."""
     static = resources.files(__package__).joinpath("static")
-    routes: list[Any] = [Route(page.path, _shown(place, page), methods=["GET"]) for page in PAGES]
+    routes: list[Any] = [Route(one.path, _shown(place, one), methods=["GET"]) for one in PAGES]
+    routes += _sign_in_routes(signing_in) if signing_in else []
     routes.append(Mount("/static", StaticFiles(directory=str(static))))
 
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        return problem(place, request, status, "")
+        return problem(Visit(place, request), status, "")
 
     made = Starlette(routes=routes, exception_handlers={HTTPException: refused, 500: refused})
-    made.add_middleware(Guarded)
-    return made
+    # Behind what ends TLS a redirection would name http://.
+    made.router.redirect_slashes = False
+    # Around everything: what breaks is answered with the same headers.
+    return Guarded(made, place.admission.access.current if place.admission else None)
 
 
-def _shown(place: Place, page: Page) -> Callable[[Request], Awaitable[Response]]:
+def _sign_in_routes(signing_in: SigningIn) -> list[Route]:
+    return [
+        Route(SIGN_IN, signing_in.show, methods=["GET"]),
+        Route(BEGIN, signing_in.begin, methods=["GET"]),
+        Route(BACK, signing_in.back, methods=["GET"]),
+        Route(SIGN_OUT, signing_in.out, methods=["POST"]),
+    ]
+
+
+def _shown(place: Place, shown: Page) -> Callable[[Request], Awaitable[Response]]:
     async def show(request: Request) -> Response:
-        query = {name: value for name, value in request.query_params.items() if name in page.queries}
-        asked = Asked(place, request.path_params, query)
-        name = f"{request.url.path}?{'&'.join(f'{one}={query[one]}' for one in sorted(query))}"
+        visit = Visit(place, request)
         try:
+            visit = await visited(place, request)
+            query = {name: value for name, value in request.query_params.items() if name in shown.queries}
+            asked = Asked(place, request.path_params, query)
+            name = f"{request.url.path}?{'&'.join(f'{one}={query[one]}' for one in sorted(query))}"
             kept = await place.keeping.get(
-                name, lambda: page.read(asked), fresh_for=page.fresh_for, stale_for=page.stale_for
+                name, lambda: shown.read(asked), fresh_for=shown.fresh_for, stale_for=shown.stale_for
             )
+        except NotAdmitted as error:
+            return not_admitted(visit, error)
         except Unanswerable as error:
-            return problem(place, request, 400, str(error))
+            return problem(visit, 400, str(error))
         except Refused as error:
-            return problem(place, request, 404, str(error))
+            return problem(visit, 404, str(error))
         except Unseen as error:
-            return _unseen(place, request, page, str(error))
-        return _answer(render(page.template, _around(place, page.section, kept) | kept.value))
+            return problem(visit, 503, str(error), section=shown.section)
+        return page(visit, shown.template, kept.value, section=shown.section, kept=kept)
 
     return show
 
 
-def _around(place: Place, section: str, kept: Kept | None) -> dict[str, Any]:
-    """Give what every page's frame needs."""
-    return {
-        "environment": place.settings.environment,
-        "section": section,
-        "read_at": kept.read_at if kept else None,
-        "problem": kept.problem if kept else "",
-        "now": clock.utc_now(),
-    }
-
-
-def problem(place: Place, request: Request, status: int, told: str) -> Response:
-    """Say in a page why there is nothing to show."""
-    values = {"title": _TITLES.get(status, "Not so"), "told": told, "path": request.url.path}
-    return _answer(render("problem.html", _around(place, "", None) | values), status)
-
-
-def _unseen(place: Place, request: Request, page: Page, why: str) -> Response:
-    values = {"title": "The database does not answer", "told": why, "path": request.url.path}
-    return _answer(render("problem.html", _around(place, page.section, None) | values), 503)
-
-
-def _answer(html: str, status: int = 200) -> Response:
-    return Response(html, status, {"Cache-Control": "no-store"}, "text/html")
+async def visited(place: Place, request: Request) -> Visit:
+    """Give who looks, where people sign in. Raises NotAdmitted."""
+    return Visit(place, request, await place.admission.admit(request) if place.admission else None)

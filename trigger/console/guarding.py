@@ -1,10 +1,14 @@
 """What stands before every answer: who is meant by the request, and what a browser may do with what it is given."""
 
+from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared.console_access import Access
+from trigger.console.forgery import SAFE_METHODS, is_from
 
 HEADERS: Final = {
     # Nothing comes from elsewhere, nothing is inline, and nobody puts these pages in a frame.
@@ -23,14 +27,16 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 class Guarded:
-    """Refuses what was meant for another host, and adds the headers.
+    """Refuses what was meant for another host, or comes from another's pages, and adds the headers.
 
     Without a check of the host, any page that a browser shows could have its own name lead to the loopback interface,
-    and read what is there.
+    and read what is there. Where people sign in (`access`) the one host is that of the console's address. Where nobody
+    does, nothing is taken that could change anything.
     """
 
-    def __init__(self, inner: ASGIApp) -> None:
+    def __init__(self, inner: ASGIApp, access: Callable[[], Access] | None = None) -> None:
         self._inner = inner
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -48,12 +54,24 @@ class Guarded:
                     headers["Cache-Control"] = KEPT_FOR_GOOD
             await send(message)
 
-        if not _is_meant(Headers(scope=scope).get("host", "")):
-            await PlainTextResponse("This console answers under another name.\n", 421)(scope, receive, guarded)
-            return
-        await self._inner(scope, receive, guarded)
+        refused = self._refused(scope["method"], Headers(scope=scope))
+        await (refused or self._inner)(scope, receive, guarded)
+
+    def _refused(self, method: str, headers: Headers) -> Response | None:
+        access = self._access() if self._access else None
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or _name_of(hosts[0]) not in ({access.host} if access else _LOOPBACK):
+            return PlainTextResponse("This console answers under another name.\n", 421)
+        if method in SAFE_METHODS:
+            return None
+        if access is None:
+            return PlainTextResponse("This console only shows: nobody can sign in.\n", 403)
+        origins, sites = headers.getlist("origin"), headers.getlist("sec-fetch-site")
+        if not is_from(access.origin, origins, sites, proven="authorization" in headers):
+            return PlainTextResponse("This was not sent from a page of this console.\n", 403)
+        return None
 
 
-def _is_meant(host: str) -> bool:
+def _name_of(host: str) -> str:
     name = host if host.endswith("]") else host.rpartition(":")[0] if ":" in host else host
-    return name in _LOOPBACK
+    return name.lower()

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from shared.postgres import Database
 from shared.settings import Settings
+from trigger.console.admission import Admission
 from trigger.console.keeping import Keeping
 
 # What most pages show: as of their first reading by anybody, at most this old; and how old while they are read anew.
@@ -15,13 +16,17 @@ STALE_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A console: its settings, the database, what it has read, and the process that it is part of."""
+    """A console: its settings, the database, what it has read, and the process that it is part of.
+
+    `admission` lets people in; without it nobody signs in, whoever reaches the console looks, and nobody acts.
+    """
 
     settings: Settings
     database: Database
     keeping: Keeping
     instance: str
     host: str
+    admission: Admission | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,13 @@ TEXTS = """select table_name, column_name, data_type from information_schema.col
               and table_name in (select relname from pg_class where relkind in ('r', 'p'))"""
 
 
-# What names no account: names, words and numbers of ours, texts of the author's, and who acted.
+# What names no account: names, words and numbers of ours, texts of the author's, and who acted. A browser's way back is
+# there for minutes.
 NAMES_NONE = re.compile(
     r"""job|kind|subject|state|event|mode|meanwhile|origin|variant|version|name|fingerprint|definition|definitions|host|region
         |instance|holder|caller|webhook_id|channel|thread|queues|jobs|topology|server|system|mark|checksum|ending|seen
-        |tzdata_version|trace_context|key_salt|worker|error_class|deliverer|run_id|duration|lag|id|actor|actor_kind|\w+_by""",
+        |tzdata_version|trace_context|key_salt|worker|error_class|deliverer|run_id|duration|lag|id|actor|actor_kind|\w+_by
+        |means|issuer|form|notice|return_path""",
     re.VERBOSE,
 )
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.rereading import READ_AGAIN_SECONDS
 from tests.support.outside import described, new_key
 from trigger.api_answers import STATUS, status_of
-from trigger.api_request import READ_AGAIN_SECONDS, Asked, KnownCallers, NotTaken, read_asked
+from trigger.api_request import Asked, NotTaken, known_callers, read_asked
 
 JSON = "application/json"
 
@@ -55,7 +56,7 @@ def test_any_instant_is_read_or_refused(instant: datetime | str) -> None:
 
 def test_a_file_that_is_broken_later_leaves_those_who_were_known() -> None:
     clock, text = Clock(), [described("one", ["x"], new_key())]
-    known = KnownCallers(lambda: text[0], clock)
+    known = known_callers(lambda: text[0], clock)
     assert [caller.name for caller in known.current()] == ["one"]
     text[0] = described("two", ["x"], new_key())
     assert [caller.name for caller in known.current()] == ["one"]
@@ -73,7 +74,7 @@ def test_a_file_that_is_broken_later_leaves_those_who_were_known() -> None:
 
 def test_a_file_that_is_broken_at_the_start_stops_it() -> None:
     with pytest.raises(ValueError, match="TOML"):
-        KnownCallers(lambda: "[callers")
+        known_callers(lambda: "[callers")
 
 
 def test_every_other_word_means_that_nothing_was_proven() -> None:

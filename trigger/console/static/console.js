@@ -36,7 +36,8 @@
     if (document.hidden || isBusy()) return;
     try {
       const answer = await fetch(location.href, {headers: {Accept: "text/html"}, cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(10000)});
-      if (answer.redirected || (answer.status >= 400 && answer.status !== 503)) throw new Error(`answered ${answer.status}`);
+      if (answer.redirected || answer.status === 401) throw new Error("you are no longer signed in: load the page again");
+      if (answer.status >= 400 && answer.status !== 503) throw new Error(`answered ${answer.status}`);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("main");
       if (!fresh || isBusy()) return;
