@@ -36,6 +36,50 @@ SALT_BYTES: Final = 16
 FORGOTTEN: Final = "account_forgotten"
 PRUNED: Final = "audit_pruned"
 
+# What an entry can be of, as docs/audit.md lists it.
+KINDS: Final = (
+    "claim",
+    "takeover",
+    "released",
+    "sealed",
+    "closed",
+    "ending",
+    "fan_out_failed",
+    "skipped",
+    "coalesced",
+    "missed",
+    "waits",
+    "superseded",
+    "expected",
+    "called",
+    "check_in",
+    "rerun",
+    "cancel",
+    "pause",
+    "resume",
+    "retire",
+    "unretire",
+    "alert_opened",
+    "alert_closed",
+    "acknowledge",
+    "silence",
+    "unsilence",
+    "maintenance_add",
+    "maintenance_end",
+    "definition",
+    "backfill",
+    "backfill_done",
+    "backfill_cancelled",
+    "hold",
+    "release",
+    "deploy_marked",
+    "redrive",
+    "queue_retired",
+    "prune",
+    PRUNED,
+    FORGOTTEN,
+)
+
 _FORM: Final = b"matins.audit.1\n"
 
 

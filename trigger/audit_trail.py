@@ -10,13 +10,19 @@ from shared.postgres import Session
 from shared.sql_files import statement
 
 LIST_AUDIT = statement("trigger", "list_audit")
+CHAIN_STATE = statement("trigger", "chain_state")
 
 SHORT_ID = 8
+# So many rows are counted that wait for the sealer; it takes a thousand at once, every few seconds.
+WAITING_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What to show: what is None or empty narrows nothing. `since` is included, `until` is not."""
+    """What to show: what is None or empty narrows nothing. `since` is included, `until` is not.
+
+    `behind` is the time and the id of an entry: only what stands behind it in the list.
+    """
 
     job: str | None = None
     occurrence: Identity | None = None
@@ -24,6 +30,7 @@ class Filter:
     actor: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    behind: tuple[datetime, int] | None = None
 
 
 async def list_audit(session: Session, asked: Filter, limit: int) -> list[dict[str, Any]]:
@@ -31,8 +38,33 @@ async def list_audit(session: Session, asked: Filter, limit: int) -> list[dict[s
     of = asked.occurrence
     named = (asked.job, None, None) if of is None else (of.job, of.scheduled_at, of.variant)
     narrowing = (list(asked.kinds) or None, asked.actor, asked.since, asked.until)
-    rows = await session.fetch(LIST_AUDIT, *named, *narrowing, limit)
+    async with session.transaction():
+        # One plan for every question would read the whole trail for most of them.
+        await session.execute("set local plan_cache_mode = force_custom_plan")
+        rows = await session.fetch(LIST_AUDIT, *named, *narrowing, limit, *(asked.behind or (None, None)))
     return [_entry(dict(row)) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """How far the trail is sealed: the position and the hash of the head, 0 and '' before the first, and since when.
+
+    `waiting` rows are not sealed yet, at least so many if there are WAITING_COUNTED; the oldest of them is of `oldest`.
+    """
+
+    position: int
+    hash: str
+    sealed_at: datetime | None
+    waiting: int
+    oldest: datetime | None
+    now: datetime
+
+
+async def read_chain(session: Session) -> Chain:
+    """Say how far the trail is sealed. That it is whole, only `verify` says."""
+    row: Any = await session.fetchrow(CHAIN_STATE, WAITING_COUNTED)
+    hashed = row["hash"].hex() if row["hash"] else ""
+    return Chain(row["position"], hashed, row["sealed_at"], row["waiting"], row["oldest"], row["now"])
 
 
 def who(entry: Mapping[str, Any]) -> str:

@@ -11,7 +11,16 @@ from tests.support.ledger import session_on
 
 pytestmark = pytest.mark.timeout(300)
 
-EMPTY: Final = ("/", "/?show=attention", "/?q=nothing", "/nowhere", "/alerts", "/alerts?show=all")
+EMPTY: Final = (
+    "/",
+    "/?show=attention",
+    "/?q=nothing",
+    "/nowhere",
+    "/alerts",
+    "/alerts?show=all",
+    "/audit",
+    "/audit?job=x",
+)
 NIGHT: Final = (
     "/",
     "/?show=all&q=run",
@@ -19,6 +28,8 @@ NIGHT: Final = (
     "/alerts",
     "/alerts/1",
     "/alerts/2",
+    "/audit",
+    "/audit?kind=rerun",
 )
 MANY: Final = ("/?page=10",)
 

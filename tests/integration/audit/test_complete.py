@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from schemas.audit import KINDS
 from shared.postgres import Database, Session
 from shared.version import VERSION
 from tests.integration.audit.acts import ACTS, OPERATOR, Act
@@ -89,6 +90,13 @@ def test_every_kind_that_a_statement_writes_is_an_act_that_is_tried() -> None:
     written = {kind for text in STATEMENTS.values() for kind in KIND.findall(text)}
     assert len(written) > 15
     assert written - {act.kind for act in ACTS.values()} == set()
+
+
+def test_the_kinds_that_are_listed_are_those_that_are_tried_and_told_of() -> None:
+    assert sorted(KINDS) == sorted({act.kind for act in ACTS.values()})
+    told = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8").partition("## What is written")[2]
+    listed = [line.split("|")[1] for line in told.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    assert [kind for line in listed for kind in re.findall(r"`([a-z_]+)`", line)] == list(KINDS)
 
 
 def test_no_statement_changes_where_something_stands_without_a_row() -> None:
