@@ -72,6 +72,8 @@ KINDS: Final = (
     "backfill_cancelled",
     "hold",
     "release",
+    "signed_in",
+    "signed_out",
     "deploy_marked",
     "redrive",
     "queue_retired",
