@@ -4,17 +4,16 @@
 select o.job, o.scheduled_at, o.variant, o.state, o.reason, o.total, o.succeeded, count(*) over () as found
   from matins.job j
   cross join lateral (
-       select max(l.scheduled_at) as last_at from matins.occurrence l
+       select least(max(l.scheduled_at), clock_timestamp() - make_interval(days => $1)) as since from matins.occurrence l
         where l.job = j.name and l.origin <> 'ad_hoc' and l.state in ('succeeded', 'partial', 'failed', 'cancelled', 'missed')) decided
   join matins.occurrence o
-    on o.job = j.name and o.state in ('partial', 'failed', 'missed')
-   and o.scheduled_at >= least(decided.last_at, clock_timestamp() - make_interval(days => $1))
+    on o.job = j.name and o.state in ('partial', 'failed', 'missed') and o.scheduled_at >= decided.since
  where j.retired_at is null
    and not exists (
        select from matins.alert known
         where known.occurrence_id = o.id and known.kind = o.state and known.acknowledged_at >= coalesce(o.closed_at, o.due_at))
-   and not (o.variant like '@%' and exists (
-       select from matins.occurrence later
-        where later.job = o.job and later.scheduled_at > o.scheduled_at and later.state = 'succeeded'))
+   and not (o.variant like '@%' and coalesce(o.scheduled_at < (
+       select max(later.scheduled_at) from matins.occurrence later
+        where later.job = o.job and later.state = 'succeeded'), false))
  order by o.scheduled_at desc, o.job, o.variant
  limit $2;
