@@ -63,7 +63,7 @@ async def list_occurrences(
     if job is not None:
         await require_job(session, job)
     rows = await session.fetch(LIST_OCCURRENCES, job, list(states) if states else None, since, limit)
-    return [{"occurrence": _written(row), **dict(row), "seconds": _seconds(row)} for row in rows]
+    return [{"occurrence": _written(row), **dict(row), "seconds": seconds_of(row)} for row in rows]
 
 
 async def show_occurrence(session: Session, identity: Identity) -> Shown:
@@ -78,7 +78,7 @@ async def show_occurrence(session: Session, identity: Identity) -> Shown:
         at, variant = row[f"{other}_at"], row[f"{other}_variant"]
         shown[name] = None if at is None else str(Identity(identity.job, at, variant))
     shown["pruned_before"] = row["pruned_before"] if row["accounts_read"] else None
-    shown["seconds"] = _seconds(row)
+    shown["seconds"] = seconds_of(row)
     shown["counts"] = {name: row[name] for name in COUNTS} | {"total": row["total"]} if row["closed_at"] else None
     shown["report"] = row["report"] if row["closed_at"] else None
     shown["generations"] = (row["report"] or {}).get("generations", [])
@@ -137,7 +137,8 @@ def _written(row: Row) -> str:
     return str(Identity(row["job"], row["scheduled_at"], row["variant"]))
 
 
-def _seconds(row: Row) -> float | None:
+def seconds_of(row: Row) -> float | None:
+    """Give what an occurrence took, from its opening to its close; None before that."""
     if row["closed_at"] is None or row["opened_at"] is None:
         return None
     return float((row["closed_at"] - row["opened_at"]).total_seconds())

@@ -23,6 +23,7 @@ from trigger.definitions import as_values
 from trigger.maintenances import list_maintenance
 from trigger.notifications import channel_problems
 from trigger.queue_look import LookAtQueues, ask_for_queues
+from trigger.reach import require_job
 from trigger.standing import standing_of, told_pause, told_retirement
 from trigger.status_alerts import Problem, judged
 
@@ -76,7 +77,7 @@ async def read_status(
     """
     async with session.transaction(isolation="repeatable_read", readonly=True):
         leaders = {row["job"]: row for row in await session.fetch(LEADERS)}
-        jobs = [_job(row, leaders.get(row["name"])) for row in await session.fetch(STATUS_JOBS)]
+        jobs = [_job(row, leaders.get(row["name"])) for row in await session.fetch(STATUS_JOBS, None)]
         running = [_running(row) for row in await session.fetch(STATUS_RUNNING)]
         live = await session.fetch(LIVE_INSTANCES)
         instances = [_instance(row) for row in live]
@@ -102,6 +103,14 @@ async def read_status(
         told.append(f"and {more} more: `occurrences --state failed --state partial --state missed`")
     ended_badly, differing = [_unmended(row) for row in unmended], [as_values(one) for one in differences]
     return Status(jobs, running, instances, queues, ended_badly, differing, alerts, planned, told, unseen)
+
+
+async def read_job(session: Session, name: str) -> tuple[dict[str, Any], Row]:
+    """Judge one job as `status` does, and give its row. Raises Refused when there is no such job."""
+    await require_job(session, name)
+    row: Any = await session.fetchrow(STATUS_JOBS, name)
+    leaders = [one for one in await session.fetch(LEADERS) if one["job"] == name]
+    return _job(row, leaders[0] if leaders else None), row
 
 
 def _job(row: Row, leader: Row | None) -> dict[str, Any]:

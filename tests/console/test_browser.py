@@ -24,6 +24,10 @@ EMPTY: Final = (
 NIGHT: Final = (
     "/",
     "/?show=all&q=run",
+    "/jobs/{job}",
+    "/jobs/{job}?before=2020-01-01T00:00Z",
+    "/jobs/job-1?runs=30",
+    "/jobs/none",
     "/nowhere",
     "/alerts",
     "/alerts/1",
@@ -31,7 +35,7 @@ NIGHT: Final = (
     "/audit",
     "/audit?kind=rerun",
 )
-MANY: Final = ("/?page=10",)
+MANY: Final = ("/?page=10", "/jobs/job-1")
 
 
 async def _made(database_url: str, kind: str) -> str:

@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from shared.terminal import Refused
-from trigger.console import alerts, audit, tonight
+from trigger.console import alerts, audit, job, tonight
 from trigger.console.answering import Visit, not_admitted, page, problem
 from trigger.console.asking import Unanswerable
 from trigger.console.guarding import Guarded
@@ -23,7 +23,7 @@ from trigger.console.place import Asked, Page, Place
 from trigger.console.signing_in import SigningIn
 from trigger.console.ways import BACK, BEGIN, SIGN_IN, SIGN_OUT
 
-PAGES: Final = (tonight.PAGE, alerts.LIST, alerts.ONE, audit.PAGE)
+PAGES: Final = (tonight.PAGE, job.PAGE, alerts.LIST, alerts.ONE, audit.PAGE)
 
 
 def application(place: Place, signing_in: SigningIn | None = None) -> ASGIApp:

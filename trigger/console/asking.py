@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from shared.bounds import bounded
 from shared.errors import MatinsError
 from shared.terminal import Refused, read_instant
 
@@ -40,11 +41,13 @@ def one_of(query: Mapping[str, str], name: str, valid: tuple[str, ...]) -> str:
 
 
 def instant_of(query: Mapping[str, str], name: str) -> datetime | None:
-    """Give an instant, None for none. Raises Unanswerable."""
+    """Give an instant in UTC, of the years 100 to 9900, None for none. Raises Unanswerable."""
     text = query.get(name, "").strip()
     if not text:
         return None
     try:
-        return read_instant(name, text)
+        return bounded(read_instant(name, text), name)
     except Refused as error:
         raise Unanswerable(str(error)) from None
+    except OverflowError:
+        raise Unanswerable(f"{name}: {text[:40]!r} lies beyond the calendar; write 2026-08-25T02:00Z") from None

@@ -1,11 +1,16 @@
 """One occurrence in a strip: a cell with a letter, a colour's name, and what a screen reader says. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from schemas.occurrence import Identity, format_instant
+from shared.declaration import FaultyDeclaration
+from shared.errors import DeclarationError
+from shared.masking import plain
+from shared.schedule_definition import schedule_of
 
 # A state's letter, and what it means; what did not run is a hole.
 LETTERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -21,6 +26,7 @@ LETTERS: Final[Mapping[str, tuple[str, str]]] = {
     "expected": ("L", "late: due, and not claimed"),
     "unplanned": ("?", "nobody was there to plan it"),
 }
+_LONGEST_REASON: Final = 80
 HOLES: Final = frozenset({"missed", "skipped", "coalesced", "expected", "unplanned"})
 
 
@@ -44,7 +50,7 @@ def cell_of(row: Mapping[str, Any]) -> Cell:
     if row["total"]:
         told += f", {row['succeeded']} of {row['total']} accounts"
     elif row["reason"]:
-        told += f" ({row['reason'][:80]})"
+        told += f" ({plain(row['reason'], _LONGEST_REASON)})"
     return Cell(state, letter, told, f"/occurrences/{written}", state in HOLES)
 
 
@@ -52,3 +58,13 @@ def hole_at(scheduled_at: datetime) -> Cell:
     """Make the cell of an instant of which nothing is recorded."""
     letter, meaning = LETTERS["unplanned"]
     return Cell("unplanned", letter, f"{format_instant(scheduled_at)} {meaning}", "", hole=True)
+
+
+def unplanned(definition: Mapping[str, Any], found: Sequence[Any], now: datetime, most: int) -> list[Cell]:
+    """Give the instants of a recorded schedule since the last of the rows: nobody was there to plan them."""
+    if not found:
+        return []
+    try:
+        return [hole_at(one) for one in islice(schedule_of(definition).instants(found[-1]["scheduled_at"], now), most)]
+    except (DeclarationError, FaultyDeclaration):
+        return []

@@ -100,10 +100,10 @@ def whole(value: Any, least: int = 1) -> int:
 
 
 def share(value: Any) -> str:
-    """Write a share from 0 to 1 in per cent: `2.5 %`. Raises ValueError for anything else."""
+    """Write a share from 0 to 1 in per cent: `2.5%`. Raises ValueError for anything else."""
     if isinstance(value, bool) or not 0 <= float(value) <= 1:
         raise ValueError(value)
-    return f"{100 * float(value):.4g} %"
+    return f"{100 * float(value):.4g}%"
 
 
 def text(value: Any) -> str:

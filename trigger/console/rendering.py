@@ -27,6 +27,11 @@ def said(value: object, limit: int = LONGEST_SAID) -> Markup:
     return Markup("<bdi>{}</bdi>").format(plain(str(value), limit))
 
 
+def plainly(value: object, limit: int = LONGEST_SAID) -> str:
+    """Show somebody's text where no element can stand, as in a title: without control characters, cut with a word."""
+    return plain(str(value), limit)
+
+
 def instant(value: datetime | None) -> Markup | str:
     """Show an instant in UTC, to the second; the reader's own zone is the script's to add."""
     if value is None:
@@ -77,6 +82,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "said": said,
+        "plainly": plainly,
         "instant": instant,
         "minute": minute,
         "in_zone": in_zone,

@@ -2,21 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import islice
 from typing import Any, Final
 
 from shared import clock
-from shared.declaration import FaultyDeclaration
-from shared.errors import DeclarationError
 from shared.postgres import Session
-from shared.schedule_definition import schedule_of
 from shared.sql_files import statement
 from trigger.console.asking import one_of, page_number, words
-from trigger.console.broker_look import queues_kept
-from trigger.console.cells import Cell, cell_of, hole_at
+from trigger.console.cells import Cell, cell_of, unplanned
 from trigger.console.place import GLANCE_SECONDS, STALE_SECONDS, Asked, Page, Values
-from trigger.status import Status, read_status
+from trigger.console.status_look import status_kept
+from trigger.status import Status
 
 STRIPS = statement("trigger.console", "strips")
 
@@ -42,10 +37,7 @@ class Row:
 async def read(asked: Asked) -> Values:
     """Read the page. Raises Unanswerable."""
     page, wanted, shows = page_number(asked.query), words(asked.query, "q"), one_of(asked.query, "show", SHOWS)
-    kept = await asked.place.keeping.get(
-        "status", lambda: _status(asked), fresh_for=GLANCE_SECONDS, stale_for=STALE_SECONDS
-    )
-    status: Status = kept.value
+    status: Status = (await status_kept(asked.place)).value
     chosen = sorted((one for one in _judged(status) if _is_asked(one, wanted, shows)), key=_place)
     pages = max(1, -(-len(chosen) // JOBS_A_PAGE))
     page = min(page, pages)
@@ -64,12 +56,6 @@ async def read(asked: Asked) -> Values:
         "wanted": wanted,
         "shows": shows,
     }
-
-
-async def _status(asked: Asked) -> Status:
-    queues = queues_kept(asked.place)
-    async with asked.place.database.session() as session:
-        return await read_status(session, asked.place.settings, look_at_queues=queues)
 
 
 async def _strips(session: Session, jobs: Sequence[str]) -> dict[str, list[Any]]:
@@ -125,19 +111,8 @@ def _place(row: Row) -> tuple[bool, bool, str]:
 def _with_cells(row: Row, found: Sequence[Any]) -> Row:
     cells = [cell_of(one) for one in found]
     if not (row.job["next_at"] or row.job["paused_at"] or row.job["retired_at"]):
-        cells += [hole_at(instant) for instant in _unplanned(row.job, found)]
+        cells += unplanned(row.job["schedule"], found, clock.utc_now(), CELLS)
     return Row(row.job, cells[-CELLS:], row.zone, row.attention, row.running, row.alerts, row.seconds)
-
-
-def _unplanned(job: dict[str, Any], found: Sequence[Any]) -> list[datetime]:
-    """Give the instants since the last one that is recorded: nobody was there to plan them."""
-    if not found:
-        return []
-    try:
-        schedule = schedule_of(job["schedule"])
-        return list(islice(schedule.instants(found[-1]["scheduled_at"], clock.utc_now()), CELLS))
-    except (DeclarationError, FaultyDeclaration):
-        return []
 
 
 def _counts(status: Status) -> dict[str, int]:

@@ -1,5 +1,5 @@
--- Reads, for every job, its last occurrence that was decided by running or by nobody, its next one, and what is late. An
--- ad-hoc one is never a job's last, and what a backfill lets wait is not late.
+-- Reads, for every job or one, its last occurrence that was decided by running or by nobody, its next one, and what is late. An
+-- ad-hoc one is never a job's last, and what a backfill lets wait is not late. $1 job (null: all).
 select j.name, j.revision, j.definition, j.paused_at, j.paused_by, j.pause_reason, j.meanwhile, j.resumed_at, j.retired_at,
        j.retired_by, j.retire_reason, clock_timestamp() as now,
        last.scheduled_at as last_scheduled_at, last.variant as last_variant, last.state as last_state,
@@ -28,4 +28,5 @@ select j.name, j.revision, j.definition, j.paused_at, j.paused_by, j.pause_reaso
           and not exists (select from matins.occurrence former where former.id = o.waits_for and former.closed_at is null)
         order by o.scheduled_at
         limit 1) late on true
+ where $1::text is null or j.name = $1
  order by j.name;

@@ -161,7 +161,7 @@ async def test_one_that_waits_for_its_backfill_is_neither_due_nor_late_nor_in_an
     await backfill(session, NAME, WHOLE, ORDER, now=NOW)
     assert await due_jobs(session, [NAME], "one", now=NOW) == set()
     assert await claim_due(session, JOB, revision, claimant(), now=NOW) == Nothing()
-    row: Any = await session.fetchrow(STATUS_JOBS)
+    row: Any = await session.fetchrow(STATUS_JOBS, None)
     assert row["late_scheduled_at"] == NOW + HOUR, "by the real clock, the first of the schedule itself"
 
 

@@ -172,7 +172,7 @@ def test_the_sentence_of_a_policy_says_what_it_means() -> None:
     assert sentence(plain, 'decisions.overlap="skip"') == "If the instant before still runs, this one is skipped."
     assert sentence(plain, "decisions.start_within=10m").startswith("If nobody has claimed it 10m after it was due")
     assert sentence(plain, "decisions.finish_within=3h") == "It is to be finished within 3h of its claim."
-    assert sentence(full, "partial_ok=0.025").startswith("Up to 2.5 % of the accounts may fail")
+    assert sentence(full, "partial_ok=0.025").startswith("Up to 2.5% of the accounts may fail")
     assert sentence(full, "pause_after_failures=3").startswith("After 3 failed occurrences in a row the job is paused")
     assert sentence(full, "jitter=5m").startswith("Each occurrence is put off by up to 5m")
     assert sentence(full, "decisions.catch_up_at_most=100") == "Of those no more than the last 100 run."
