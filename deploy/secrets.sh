@@ -55,6 +55,17 @@ write channels.toml <<EOF
 [channels.log]
 kind = "log"
 EOF
+# Whoever gives this name and password to the gateway operates; more people are more lines here, and names there.
+echo "operator:{PLAIN}$(password console_password)" | write console_people
+write console_access.toml <<EOF
+# Who may look at the console, and who may act there: docs/console.md.
+url = "http://127.0.0.1:8088"
+[proxy]
+trusted = ["172.30.94.10/32"]
+name_header = "X-Matins-Person"
+read = "everyone"
+operate = ["operator"]
+EOF
 write broker_users.json <<EOF
 {
   "users": [$broker_users

@@ -1,5 +1,6 @@
 """The gateway before the triggers: whom it asks, what it asks again and what never, and what it says of callers."""
 
+import base64
 import http.client
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -8,11 +9,16 @@ from dataclasses import dataclass
 import pytest
 
 from examples.servers.server import wait_until
-from tests.support.gateway import Behind, Gateway, Names
+from tests.support.gateway import PASSWORD, PERSON, Behind, Gateway, Names
 
 ONE, OTHER, NOBODY = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 WITHIN_SECONDS = 15.0
 MOST_BYTES = 64 * 1024
+
+
+def signed_in(person: str = PERSON, password: str = PASSWORD) -> dict[str, str]:
+    """Give the header by which somebody says to a server who they are."""
+    return {"Authorization": f"Basic {base64.b64encode(f'{person}:{password}'.encode()).decode()}"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Place:
         """Make one request of the gateway; give status, body and headers of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=WITHIN_SECONDS)
         try:
-            connection.request(method, path, body, headers or {})
+            connection.request(method, path, body, signed_in() | (headers or {}))
             answer = connection.getresponse()
             return answer.status, answer.read().decode(), answer.headers
         finally:
@@ -155,3 +161,22 @@ def test_it_does_not_say_of_which_release_it_is_and_refuses_what_it_would_repeat
     assert headers["Server"] == "nginx"
     assert "nginx/" not in text
     assert place.one.seen == []
+
+
+@pytest.mark.parametrize("wrong", [{"Authorization": ""}, signed_in(password="another"), signed_in("somebody")])
+def test_who_has_not_signed_in_gets_no_page(place: Place, wrong: dict[str, str]) -> None:
+    place.live_at(ONE)
+    for method in ("GET", "POST"):
+        assert place.call(method, "/jobs/invoice-run", headers=wrong)[0] == 401
+    assert place.one.seen == []
+
+
+def test_the_console_is_told_who_has_signed_in_and_nothing_that_a_caller_says_of_it(place: Place) -> None:
+    place.live_at(ONE)
+    lie = {"X-Matins-Person": "somebody"}
+    unproven = signed_in(password="another") | lie
+    assert place.call("GET", "/", headers=lie)[0] == 200
+    assert place.call("GET", "/api/v1/status", headers=unproven)[0] == 200
+    assert place.call("POST", "/v1/check-ins/backup", b"{}", headers=unproven)[0] == 200
+    told = [one.headers.get_all("X-Matins-Person") for one in (*place.one.seen, *place.endpoint.seen)]
+    assert told == [[PERSON], None, None]

@@ -23,6 +23,7 @@ from examples.servers.server import wait_until
 from tests.architecture.sources import ROOT
 
 TEMPLATE = ROOT / "deploy" / "gateway" / "gateway.conf.template"
+PERSON, PASSWORD = "operator", "the password of this test"
 START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 # What surrounds the template in the image, without its paths.
@@ -154,6 +155,7 @@ class Gateway:
             "GATEWAY_TRIGGERS": "trigger.test",
             "GATEWAY_CONSOLE_PORT": str(console),
             "GATEWAY_ENDPOINT_PORT": str(endpoint),
+            "GATEWAY_PEOPLE": str(self._write("people", f"{PERSON}:{{PLAIN}}{PASSWORD}\n")),
         }
         self._write("gateway.conf", rendered(TEMPLATE.read_text(encoding="utf-8"), values))
         self._write("nginx.conf", SURROUNDINGS.format(folder=self._folder))
