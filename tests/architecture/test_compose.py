@@ -6,7 +6,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import pytest
 import yaml
 
 import examples.billing.jobs
+from shared.console_access import read_access
 from shared.job import Job
 from shared.role_names import role_names
-from shared.settings import load_settings, setting_rows
+from shared.settings import Settings, load_settings, setting_rows
 from tests.architecture.sources import ROOT
 from tests.architecture.test_dockerfile import environment
 from trigger.database_roles import creation, plan_for
@@ -150,6 +153,8 @@ def test_every_log_is_bounded() -> None:
 
 def test_every_setting_exists_and_no_secret_lies_in_the_environment() -> None:
     variables = {variable for variable, _, _ in setting_rows()}
+    secrets = {f"MATINS_{one.name.upper()}" for one in fields(Settings) if one.metadata.get("secret")}
+    assert "MATINS_DATABASE_URL" in secrets
     for name in OURS:
         for variable, value in service(name).get("environment", {}).items():
             assert variable.removesuffix("_FILE") in variables or variable.startswith(
@@ -157,7 +162,7 @@ def test_every_setting_exists_and_no_secret_lies_in_the_environment() -> None:
             )
             assert not re.search(r"://[^/]*@", str(value))
             assert not variable.endswith("_FILE") or value in mounted(name), f"{name}: {variable}"
-            assert not variable.endswith("_URL") or variable.startswith("MATINS_EXAMPLE_"), variable
+            assert variable not in secrets, f"{name}: {variable}"
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +261,23 @@ def test_nothing_is_sent_to_a_collector_unless_one_is_named() -> None:
         # Docker's own command line sets it, to describe itself.
         assert "OTEL_RESOURCE_ATTRIBUTES" not in variables
         assert set(variables.values()) == {None}
+
+
+def test_the_console_believes_the_gateway_and_nobody_else(made: Path) -> None:
+    access = read_access((made / "console_access.toml").read_text())
+    assert access is not None
+    assert access.proxy is not None
+    address = service("gateway")["networks"]["default"]["ipv4_address"]
+    assert [str(network) for network in access.proxy.trusted] == [f"{address}/32"]
+    (network,) = composition()["networks"]["default"]["ipam"]["config"]
+    assert ip_address(address) in ip_network(network["subnet"])
+    assert ip_address(address) not in ip_network(network["ip_range"]), "no other container may be given it"
+    template = read("deploy/gateway/gateway.conf.template")
+    assert f"proxy_set_header {access.proxy.name_header} $person".lower() in template.lower()
+    person, _, password = (made / "console_people").read_text().strip().partition(":")
+    assert access.proxy.grants.role_of([person]) == "operate"
+    assert password == "{PLAIN}" + (made / "console_password").read_text()
+    assert access.origin == "http://127.0.0.1:8088"
+    assert service("trigger")["environment"]["MATINS_CONSOLE_ADDRESS"].endswith(
+        f":{service('gateway')['environment']['GATEWAY_CONSOLE_PORT']}"
+    )
