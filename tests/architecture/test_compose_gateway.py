@@ -15,7 +15,9 @@ def test_it_has_no_rights_and_writes_to_memory_alone() -> None:
     assert described["security_opt"] == ["no-new-privileges:true"]
     assert described["tmpfs"] == ["/tmp", "/etc/nginx/conf.d:mode=1777"]  # noqa: S108 - the path in the container, which is its own
     assert described["volumes"] == [f"./{TEMPLATE}:/etc/nginx/templates/gateway.conf.template:ro"]
-    assert not {"secrets", "privileged", "cap_add", "user", "profiles"} & described.keys()
+    assert described["secrets"] == ["console_people"]
+    assert described["environment"]["GATEWAY_PEOPLE"] == "/run/secrets/console_people"
+    assert not {"privileged", "cap_add", "user", "profiles"} & described.keys()
 
 
 def test_the_template_is_filled_in_and_nothing_else_of_the_environment_is() -> None:
