@@ -6,6 +6,7 @@ from typing import Any
 
 from shared.terminal_tables import Times, print_line, print_table, show_seconds
 from trigger.commands_print_alerts import print_alerts
+from trigger.show import told_detail
 from trigger.status import Status
 from trigger.status_alerts import MOST_TOLD, seen_to
 
@@ -64,7 +65,13 @@ def print_occurrence(shown: dict[str, Any], times: Times) -> None:
     ]
     print_table("Attempts", ("", "process", "host", "region", "at"), rows)
     rows = [
-        (times.show(one["at"]), one["kind"], one["actor"] or (one["instance"] or "")[:8], one["reason"], _brief(one))
+        (
+            times.show(one["at"]),
+            one["kind"],
+            one["actor"] or (one["instance"] or "")[:8],
+            one["reason"],
+            told_detail(one["detail"]),
+        )
         for one in shown["events"]
     ]
     print_table("Events", ("at", "event", "by", "reason", "detail"), rows)
@@ -172,14 +179,6 @@ def _report(report: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 def _counts(generation: dict[str, Any]) -> list[int]:
     return [generation["counts"].get(name, 0) for name in ("succeeded", "failed", "dead", "cancelled")]
-
-
-def _brief(event: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value}"
-        for name, value in event["detail"].items()
-        if value is not False and value not in (None, "", [], {})
-    )
 
 
 def _job(one: dict[str, Any], times: Times) -> tuple[object, ...]:

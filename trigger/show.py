@@ -1,6 +1,6 @@
 """Everything that is known about one occurrence, and lists of occurrences: as values for JSON and for a person."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -72,6 +72,18 @@ async def show_occurrence(session: Session, identity: Identity) -> Shown:
     Raises Refused when there is none.
     """
     row = await require_occurrence(session, identity)
+    shown = facts_of(identity, row)
+    if row["state"] in ACTIVE:
+        shown |= await count_accounts(session, row)
+    attempts = await session.fetch(LIST_ATTEMPTS, identity.job, identity.scheduled_at, identity.variant)
+    shown["attempts"] = [dict(one) for one in attempts]
+    shown["alerts"] = await open_alerts_of(session, row["id"])
+    shown["events"] = [dict(one) for one in await session.fetch(LIST_EVENTS, row["id"])]
+    return shown
+
+
+def facts_of(identity: Identity, row: Row) -> Shown:
+    """Give what an occurrence's row says; `counts`, of one that is closed, and no `progress`: nothing is counted."""
     shown: Shown = {"occurrence": str(identity), **{name: row[name] for name in _FIELDS}}
     shown["window"] = {"since": row["window_since"], "until": row["window_until"]}
     for name, other in (("coalesced_into", "coalesced"), ("waits_for", "waits_for")):
@@ -83,13 +95,46 @@ async def show_occurrence(session: Session, identity: Identity) -> Shown:
     shown["report"] = row["report"] if row["closed_at"] else None
     shown["generations"] = (row["report"] or {}).get("generations", [])
     shown["progress"] = None
-    if row["state"] in ACTIVE:
-        await _add_progress(session, shown, row)
-    attempts = await session.fetch(LIST_ATTEMPTS, identity.job, identity.scheduled_at, identity.variant)
-    shown["attempts"] = [dict(one) for one in attempts]
-    shown["alerts"] = await open_alerts_of(session, row["id"])
-    shown["events"] = [dict(one) for one in await session.fetch(LIST_EVENTS, row["id"])]
     return shown
+
+
+async def count_accounts(session: Session, row: Row) -> Shown:
+    """Give `counts` and `progress` of an occurrence that runs, by its row; it reads every account of it."""
+    counted: Any = await session.fetchrow(PROGRESS, row["id"])
+    counts = {name: counted[name] for name in ("pending", "running", *COUNTS)}
+    total = sum(counts.values())
+    left = counts["pending"] + counts["running"]
+    done = total - left
+    goes_on = row["sealed_at"] and left > counted["waiting"]
+    seconds = (row["now"] - row["opened_at"]).total_seconds()
+    per_second = done / seconds if done and seconds > 0 else None
+    classes = await session.fetch(OPEN_ERRORS, row["id"], row["scheduled_at"], EXAMPLES_PER_CLASS)
+    progress = {
+        "done": done,
+        "total": total if row["sealed_at"] else None,
+        "seconds": seconds,
+        "per_second": per_second,
+        "seconds_left": left / per_second if per_second and goes_on else None,
+        "waiting": counted["waiting"],
+        "next_try_at": counted["next_try_at"],
+        "overdue": is_overdue(row),
+        "error_classes": [dict(one) for one in classes],
+    }
+    return {"counts": counts | {"total": total}, "progress": progress}
+
+
+def told_detail(detail: Mapping[str, Any]) -> str:
+    """Write what an entry of the audit trail holds beside its reason, in one line, without what says nothing."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in detail.items()
+        if value is not False and value not in (None, "", [], {})
+    )
+
+
+def is_overdue(row: Row) -> bool:
+    """Tell whether an occurrence that runs should have been finished by now."""
+    return row["finish_by"] is not None and row["finish_by"] < row["now"]
 
 
 async def list_accounts(
@@ -107,30 +152,6 @@ async def list_accounts(
     found = await session.fetch(LIST_ACCOUNTS, row["id"], identity.scheduled_at, list(states), after, limit + 1)
     page = [dict(one) for one in found[:limit]]
     return {"states": list(states), "page": page, "next_after": page[-1]["account"] if len(found) > limit else None}
-
-
-async def _add_progress(session: Session, shown: Shown, row: Row) -> None:
-    counted: Any = await session.fetchrow(PROGRESS, row["id"])
-    counts = {name: counted[name] for name in ("pending", "running", *COUNTS)}
-    total = sum(counts.values())
-    shown["counts"] = counts | {"total": total}
-    left = counts["pending"] + counts["running"]
-    done = total - left
-    goes_on = row["sealed_at"] and left > counted["waiting"]
-    seconds = (row["now"] - row["opened_at"]).total_seconds()
-    per_second = done / seconds if done and seconds > 0 else None
-    shown["progress"] = {
-        "done": done,
-        "total": total if row["sealed_at"] else None,
-        "seconds": seconds,
-        "per_second": per_second,
-        "seconds_left": left / per_second if per_second and goes_on else None,
-        "waiting": counted["waiting"],
-        "next_try_at": counted["next_try_at"],
-        "overdue": row["finish_by"] is not None and row["finish_by"] < row["now"],
-    }
-    classes = await session.fetch(OPEN_ERRORS, row["id"], row["scheduled_at"], EXAMPLES_PER_CLASS)
-    shown["progress"]["error_classes"] = [dict(one) for one in classes]
 
 
 def _written(row: Row) -> str:

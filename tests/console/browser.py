@@ -92,7 +92,8 @@ async def reader(
 def faults_of(html: str) -> list[str]:
     """Give what is wrong with a page's HTML: how it is written, ids that are there twice, names that lead nowhere."""
     try:
-        document = JustHTML(html, strict=True)
+        # Made harmless, it would have lost the attributes that are looked at.
+        document = JustHTML(html, strict=True, sanitize=False)
     except StrictModeError as error:
         return [str(error)]
     ids = [str((one.attrs or {})["id"]) for one in document.query("[id]")]

@@ -53,4 +53,4 @@ def shown(html: str) -> Shown:
 
 def said_by(node: Any) -> str:
     """Give the text of an element, with single spaces."""
-    return " ".join(node.to_text(separator="", strip=False).replace("\u202f", "").split())
+    return " ".join(node.to_text(separator=" ", strip=False, separator_blocks_only=True).replace("\u202f", "").split())

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from importlib import resources
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from shared.terminal import Refused
-from trigger.console import alerts, audit, job, tonight
+from trigger.console import account, accounts, alerts, audit, job, occurrence, tonight
 from trigger.console.answering import Visit, not_admitted, page, problem
 from trigger.console.asking import Unanswerable
 from trigger.console.guarding import Guarded
@@ -23,7 +24,16 @@ from trigger.console.place import Asked, Page, Place
 from trigger.console.signing_in import SigningIn
 from trigger.console.ways import BACK, BEGIN, SIGN_IN, SIGN_OUT
 
-PAGES: Final = (tonight.PAGE, job.PAGE, alerts.LIST, alerts.ONE, audit.PAGE)
+PAGES: Final = (
+    tonight.PAGE,
+    job.PAGE,
+    occurrence.PAGE,
+    accounts.PAGE,
+    account.PAGE,
+    alerts.LIST,
+    alerts.ONE,
+    audit.PAGE,
+)
 
 
 def application(place: Place, signing_in: SigningIn | None = None) -> ASGIApp:
@@ -60,7 +70,7 @@ def _shown(place: Place, shown: Page) -> Callable[[Request], Awaitable[Response]
             visit = await visited(place, request)
             query = {name: value for name, value in request.query_params.items() if name in shown.queries}
             asked = Asked(place, request.path_params, query)
-            name = f"{request.url.path}?{'&'.join(f'{one}={query[one]}' for one in sorted(query))}"
+            name = f"{request.url.path}?{urlencode(sorted(query.items()))}"
             kept = await place.keeping.get(
                 name, lambda: shown.read(asked), fresh_for=shown.fresh_for, stale_for=shown.stale_for
             )

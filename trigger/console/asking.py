@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from schemas.message import MAXIMUM_ACCOUNT_BYTES
 from shared.bounds import bounded
 from shared.errors import MatinsError
 from shared.terminal import Refused, read_instant
@@ -29,6 +30,16 @@ def words(query: Mapping[str, str], name: str) -> str:
     text = query.get(name, "").strip()
     if len(text) > LONGEST_WORDS:
         raise Unanswerable(f"{name}: at most {LONGEST_WORDS} characters")
+    return text
+
+
+def account_id(query: Mapping[str, str], name: str) -> str:
+    """Give an account's id, or its beginning, as it was written; '' for none. Raises Unanswerable for what is none."""
+    text = query.get(name, "")
+    if "\0" in text:
+        raise Unanswerable(f"{name}: no account's id holds NUL")
+    if len(text.encode()) > MAXIMUM_ACCOUNT_BYTES:
+        raise Unanswerable(f"{name}: no account's id is longer than {MAXIMUM_ACCOUNT_BYTES} bytes")
     return text
 
 

@@ -6,6 +6,7 @@ is read for everybody who asks, and what was read stands in for it only while th
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -46,7 +47,7 @@ class Kept:
 class _Entry:
     """`failed` is why the last reading failed, '' if it did not; `refused` what it said of the question itself.
 
-    `done` is set when the reading that is under way is over.
+    `spent` is how long the last one took, whether it failed or not; `done` is set when the one under way is over.
     """
 
     value: Any = None
@@ -56,6 +57,7 @@ class _Entry:
     failed: str = ""
     refused: MatinsError | None = None
     tried: float = float("-inf")
+    spent: float = 0.0
     done: anyio.Event | None = None
 
 
@@ -70,12 +72,13 @@ class Keeping:
     monotonic: Callable[[], float] = clock.monotonic
     _entries: OrderedDict[str, _Entry] = field(default_factory=OrderedDict)
     _group: TaskGroup | None = None
+    _turn: anyio.Lock | None = None
     _failures: FailureLog = field(default_factory=lambda: FailureLog(_log))
 
     async def run(self) -> None:
         """Read in the background what is asked for, until cancelled."""
         async with anyio.create_task_group() as group:
-            self._group = group
+            self._group, self._turn = group, anyio.Lock()
             try:
                 await anyio.Event().wait()
             finally:
@@ -102,6 +105,23 @@ class Keeping:
             await self._read(entry, read)
         return _told(entry)
 
+    def glimpse(self, name: str, read: Read, *, fresh_for: float, within: float) -> Kept | None:
+        """Give what `read` gave last, at once; None before it first did.
+
+        It is read anew behind that once it is `fresh_for` seconds old: what takes long, of which one is read at a time,
+        each for at most `within` seconds, and never for more than a sixth of the time. Raises Unseen, and what `read`
+        raises of the question itself, a MatinsError, as long as it has given nothing.
+        """
+        entry = self._entry(name)
+        now = self.monotonic()
+        if now - entry.read > fresh_for and now - entry.tried > (SHARE + 1) * entry.spent:
+            self._begin(entry, read, within=within, turn=self._turn)
+        if entry.read_at is None:
+            if entry.refused is not None or entry.failed:
+                return _told(entry)
+            return None
+        return Kept(entry.value, entry.read_at, entry.failed)
+
     def _entry(self, name: str) -> _Entry:
         entry = self._entries.setdefault(name, _Entry())
         self._entries.move_to_end(name)
@@ -112,8 +132,10 @@ class Keeping:
     def _is_away(self, entry: _Entry) -> bool:
         return bool(entry.failed) and self.monotonic() - entry.tried < AGAIN_SECONDS
 
-    def _begin(self, entry: _Entry, read: Read) -> None:
-        """Begin a reading, unless one is under way."""
+    def _begin(
+        self, entry: _Entry, read: Read, *, within: float = PATIENCE_SECONDS, turn: anyio.Lock | None = None
+    ) -> None:
+        """Begin a reading, unless one is under way; with a `turn`, once that is free."""
         if entry.done is not None or self._is_away(entry) or self._group is None:
             return
         done = entry.done = anyio.Event()
@@ -121,7 +143,8 @@ class Keeping:
         async def work() -> None:
             entry.refused = None
             try:
-                await self._read(entry, read)
+                async with turn or nullcontext():
+                    await self._read(entry, read, within)
             except MatinsError as error:
                 entry.refused = error
             except Exception as error:  # noqa: BLE001 - nobody waits for it who could be told; the page says so
@@ -133,17 +156,19 @@ class Keeping:
 
         self._group.start_soon(work)
 
-    async def _read(self, entry: _Entry, read: Read) -> None:
+    async def _read(self, entry: _Entry, read: Read, within: float = PATIENCE_SECONDS) -> None:
         began = entry.tried = self.monotonic()
         try:
-            with anyio.fail_after(PATIENCE_SECONDS):
+            with anyio.fail_after(within):
                 value = await read()
         except Exception as error:
             if not self.is_outage(error):
                 raise
-            entry.failed = _reason(error)
+            entry.failed = _reason(error, within)
             self._failures.failure("the console could not read", error_class=type(error).__name__, reason=entry.failed)
             return
+        finally:
+            entry.spent = self.monotonic() - began
         entry.value, entry.failed = value, ""
         entry.read, entry.read_at = self.monotonic(), clock.utc_now()
         entry.took = entry.read - began
@@ -157,7 +182,7 @@ def _told(entry: _Entry) -> Kept:
     return Kept(entry.value, entry.read_at, entry.failed)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, within: float) -> str:
     if isinstance(error, TimeoutError) and not str(error):
-        return f"no answer within {PATIENCE_SECONDS:g} s"
+        return f"no answer within {within:g} s"
     return plain(text_of(error) or type(error).__name__, 300)

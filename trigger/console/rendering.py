@@ -20,6 +20,7 @@ from trigger.console.json_shown import shown
 
 LONGEST_SAID: Final = 500
 NOTHING: Final = "-"
+_LONGEST_ESCAPE: Final = 6
 
 
 def said(value: object, limit: int = LONGEST_SAID) -> Markup:
@@ -30,6 +31,13 @@ def said(value: object, limit: int = LONGEST_SAID) -> Markup:
 def plainly(value: object, limit: int = LONGEST_SAID) -> str:
     """Show somebody's text where no element can stand, as in a title: without control characters, cut with a word."""
     return plain(str(value), limit)
+
+
+def said_part(text: str, length: int, limit: int) -> Markup:
+    """Show the beginning of somebody's text that has `length` characters, of which not all were read."""
+    if length <= limit:
+        return said(text, limit)
+    return Markup("<bdi>{}…[cut from {} characters]</bdi>").format(plain(text[:limit], _LONGEST_ESCAPE * limit), length)
 
 
 def instant(value: datetime | None) -> Markup | str:
@@ -64,6 +72,21 @@ def took(seconds: float | None) -> str:
     return NOTHING if seconds is None else show_seconds(seconds)
 
 
+def took_exactly(seconds: float | None) -> str:
+    """Write a duration with three figures, as `show` prints it; a dash for none."""
+    return NOTHING if seconds is None else f"{seconds:.3g}s"
+
+
+def rate(per_second: float) -> str:
+    """Write a rate with one decimal."""
+    return f"{per_second:.1f}"
+
+
+def moment(written: str | None) -> datetime | None:
+    """Read an instant that JSON has as text."""
+    return None if written is None else datetime.fromisoformat(written)
+
+
 @cache
 def asset(name: str) -> str:
     """Give the path of a static file, with a mark of its content, so that it may be kept for good."""
@@ -83,12 +106,16 @@ def _environment() -> Environment:
     environment.filters |= {
         "said": said,
         "plainly": plainly,
+        "said_part": said_part,
         "instant": instant,
         "minute": minute,
         "in_zone": in_zone,
         "number": number,
         "took": took,
         "shown": shown,
+        "took_exactly": took_exactly,
+        "rate": rate,
+        "moment": moment,
     }
     environment.globals |= {"asset": asset, "version": VERSION, "letters": LETTERS}
     return environment
