@@ -76,8 +76,7 @@ async def read_status(
     last occurrence alone. An open alert is a problem until it is acknowledged, silenced or planned.
     """
     async with session.transaction(isolation="repeatable_read", readonly=True):
-        leaders = {row["job"]: row for row in await session.fetch(LEADERS)}
-        jobs = [_job(row, leaders.get(row["name"])) for row in await session.fetch(STATUS_JOBS, None)]
+        jobs = [job for job, _ in await read_jobs(session)]
         running = [_running(row) for row in await session.fetch(STATUS_RUNNING)]
         live = await session.fetch(LIVE_INSTANCES)
         instances = [_instance(row) for row in live]
@@ -103,6 +102,12 @@ async def read_status(
         told.append(f"and {more} more: `occurrences --state failed --state partial --state missed`")
     ended_badly, differing = [_unmended(row) for row in unmended], [as_values(one) for one in differences]
     return Status(jobs, running, instances, queues, ended_badly, differing, alerts, planned, told, unseen)
+
+
+async def read_jobs(session: Session) -> list[tuple[dict[str, Any], Row]]:
+    """Judge every job, and give its row with each, by name."""
+    leaders = {row["job"]: row for row in await session.fetch(LEADERS)}
+    return [(_job(row, leaders.get(row["name"])), row) for row in await session.fetch(STATUS_JOBS, None)]
 
 
 async def read_job(session: Session, name: str) -> tuple[dict[str, Any], Row]:

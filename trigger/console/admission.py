@@ -23,6 +23,7 @@ from trigger.console.forgery import SAFE_METHODS, form_word, is_form_word
 from trigger.console.person import CANNOT_TELL, PROGRAM_PREFIX, Identified, NotAdmitted, Person
 from trigger.console.proxied import proxied
 from trigger.console.sessions import Sessions, SignedIn, digest_of
+from trigger.console.ways import is_beneath
 
 REFUSED_A_MINUTE: Final = 120
 SHORTEST_TOKEN: Final = 32
@@ -161,8 +162,8 @@ def is_look(request: Request) -> bool:
 
 
 def is_move(request: Request) -> bool:
-    """Tell whether somebody went to a page, rather than that a page refreshes itself."""
-    return request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+    """Tell whether somebody went to a page, rather than that a page refreshes itself or a program asks."""
+    return not is_beneath(request.url.path) and request.headers.get("sec-fetch-mode", "navigate") == "navigate"
 
 
 def person_of(who: Identified, grants: Grants) -> Person:

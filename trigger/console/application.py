@@ -16,13 +16,14 @@ from starlette.types import ASGIApp
 from shared.terminal import Refused
 from trigger.console import account, accounts, alerts, audit, job, occurrence, tonight
 from trigger.console.answering import Visit, not_admitted, page, problem
+from trigger.console.api.serving import json_problem, json_routes
 from trigger.console.asking import Unanswerable
 from trigger.console.guarding import Guarded
 from trigger.console.keeping import Unseen
 from trigger.console.person import NotAdmitted
 from trigger.console.place import Asked, Page, Place
 from trigger.console.signing_in import SigningIn
-from trigger.console.ways import BACK, BEGIN, SIGN_IN, SIGN_OUT
+from trigger.console.ways import BACK, BEGIN, SIGN_IN, SIGN_OUT, is_beneath
 
 PAGES: Final = (
     tonight.PAGE,
@@ -41,9 +42,12 @@ def application(place: Place, signing_in: SigningIn | None = None) -> ASGIApp:
     static = resources.files(__package__).joinpath("static")
     routes: list[Any] = [Route(one.path, _shown(place, one), methods=["GET"]) for one in PAGES]
     routes += _sign_in_routes(signing_in) if signing_in else []
+    routes += json_routes(place)
     routes.append(Mount("/static", StaticFiles(directory=str(static))))
 
     async def refused(request: Request, error: Exception) -> Response:
+        if is_beneath(request.url.path):
+            return json_problem(error)
         status = error.status_code if isinstance(error, HTTPException) else 500
         return problem(Visit(place, request), status, "")
 

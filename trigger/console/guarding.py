@@ -8,7 +8,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.console_access import Access
+from trigger.console.api.answers import problem
 from trigger.console.forgery import SAFE_METHODS, is_from
+from trigger.console.ways import is_beneath
 
 HEADERS: Final = {
     # Nothing comes from elsewhere, nothing is inline, and nobody puts these pages in a frame.
@@ -55,21 +57,25 @@ class Guarded:
             await send(message)
 
         refused = self._refused(scope["method"], Headers(scope=scope))
-        await (refused or self._inner)(scope, receive, guarded)
+        await (_said(scope["path"], *refused) if refused else self._inner)(scope, receive, guarded)
 
-    def _refused(self, method: str, headers: Headers) -> Response | None:
+    def _refused(self, method: str, headers: Headers) -> tuple[int, str] | None:
         access = self._access() if self._access else None
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _name_of(hosts[0]) not in ({access.host} if access else _LOOPBACK):
-            return PlainTextResponse("This console answers under another name.\n", 421)
+            return 421, "This console answers under another name."
         if method in SAFE_METHODS:
             return None
         if access is None:
-            return PlainTextResponse("This console only shows: nobody can sign in.\n", 403)
+            return 403, "This console only shows: nobody can sign in."
         origins, sites = headers.getlist("origin"), headers.getlist("sec-fetch-site")
         if not is_from(access.origin, origins, sites, proven="authorization" in headers):
-            return PlainTextResponse("This was not sent from a page of this console.\n", 403)
+            return 403, "This was not sent from a page of this console."
         return None
+
+
+def _said(path: str, status: int, told: str) -> Response:
+    return problem(status, told) if is_beneath(path) else PlainTextResponse(f"{told}\n", status)
 
 
 def _name_of(host: str) -> str:

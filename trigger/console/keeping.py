@@ -42,6 +42,10 @@ class Kept:
     read_at: datetime
     problem: str = ""
 
+    def of(self, value: Any) -> "Kept":
+        """Give something that was made of what was read, as of the same time."""
+        return Kept(value, self.read_at, self.problem)
+
 
 @dataclass(slots=True)
 class _Entry:

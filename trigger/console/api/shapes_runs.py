@@ -1,0 +1,276 @@
+"""What is said of occurrences, of their accounts, and of how runs change. Pure."""
+
+from typing import Final
+
+from trigger.console.api.fields import (
+    Schema,
+    anything,
+    component,
+    flag,
+    instant,
+    many,
+    maybe,
+    number,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from trigger.console.api.shapes_fleet import ACCOUNT_STATE, COUNT, NEVER, OCCURRENCE, REASON, STATE
+
+_ORIGIN: Final = one_of(("schedule", "ad_hoc", "backfill"), "schedule")
+_CLOSED: Final = maybe(instant("2026-08-25T02:07:00Z"), example=True)
+_BEGUN: Final = maybe(instant(), example=True)
+_BY: Final = maybe(text("3f2a9c01"), example=True)
+_LISTED: Final = record(
+    "An occurrence in a list.",
+    occurrence=text(OCCURRENCE),
+    job=text("invoice-run"),
+    scheduled_at=instant(),
+    variant=text(""),
+    origin=_ORIGIN,
+    state=STATE,
+    reason=REASON,
+    ending=maybe(text("cancel")),
+    generation=whole(1),
+    claimed_at=_BEGUN,
+    opened_at=_BEGUN,
+    closed_at=_CLOSED,
+    accounts_read=whole(4000),
+    total=COUNT,
+    succeeded=COUNT,
+    failed=maybe(whole(), example=True),
+    dead=maybe(whole(), example=True),
+    cancelled=maybe(whole(), example=True),
+    fired_by=maybe(text("ann")),
+    seconds=maybe(number(420.0), example=True),
+)
+_ATTEMPT: Final = {
+    "instance": text("3f2a9c01"),
+    "region": maybe(text("eu"), example=True),
+    "attempted_at": instant(),
+    "won": flag(example=True),
+    "host": maybe(text("host-1"), example=True),
+    "version": maybe(text("0.1.0"), example=True),
+}
+_EVENT: Final = record(
+    "What was done, when, by whom and why.",
+    at=instant(),
+    kind=text("claim"),
+    instance=_BY,
+    actor=maybe(text("ann")),
+    reason=REASON,
+    detail=anything("What else is recorded of it."),
+)
+_PROGRESS: Final = record(
+    "How far an occurrence is that runs.",
+    done=whole(1200),
+    total=COUNT,
+    seconds=number(84.0),
+    per_second=maybe(number(14.2), example=True),
+    seconds_left=maybe(number(197.0), example=True),
+    waiting=whole(3),
+    next_try_at=NEVER,
+    overdue=flag(),
+    error_classes=many(component("OpenErrors")),
+)
+_OPEN_ERRORS: Final = record(
+    "Accounts that have failed so far with one class of error.",
+    state=ACCOUNT_STATE,
+    error_class=text("ConnectionError"),
+    accounts=whole(3),
+    examples=many(text("0123")),
+    message=text("the provider does not answer"),
+)
+_COUNTS: Final = {
+    "type": "object",
+    "description": "How many accounts are in which state; `pending` and `running` while it runs.",
+    "properties": {
+        name: whole(example)
+        for name, example in (
+            ("pending", 0),
+            ("running", 0),
+            ("succeeded", 4000),
+            ("failed", 0),
+            ("dead", 0),
+            ("cancelled", 0),
+            ("total", 4000),
+        )
+    },
+    "required": ["succeeded", "failed", "dead", "cancelled", "total"],
+}
+_OCCURRENCE: Final = record(
+    "Everything that is known about an occurrence.",
+    occurrence=text(OCCURRENCE),
+    job=text("invoice-run"),
+    scheduled_at=instant(),
+    due_at=instant(),
+    variant=text(""),
+    origin=_ORIGIN,
+    state=STATE,
+    reason=REASON,
+    revision=whole(1),
+    generation=whole(1),
+    epoch=whole(1),
+    fired_by=maybe(text("ann")),
+    fire_reason=REASON,
+    run_id=maybe(text("2026-08-25-1")),
+    claimed_by=_BY,
+    claimed_on=maybe(text("host-1"), example=True),
+    claimed_version=maybe(text("0.1.0"), example=True),
+    claimed_at=_BEGUN,
+    lease_until=NEVER,
+    accounts_read=whole(4000),
+    fan_out_attempts=whole(1),
+    fan_out_error=maybe(text("the source does not answer")),
+    sealed_at=_BEGUN,
+    ending=maybe(text("cancel")),
+    ending_reason=REASON,
+    opened_at=_BEGUN,
+    finish_by=maybe(instant("2026-08-25T06:00:00Z"), example=True),
+    closed_at=_CLOSED,
+    tzdata_version=text("2026b"),
+    trace_context=text(""),
+    window=record("What it covers.", since=instant("2026-08-24T02:00:00Z"), until=instant()),
+    coalesced_into=maybe(text(OCCURRENCE)),
+    waits_for=maybe(text(OCCURRENCE)),
+    pruned_before=NEVER,
+    seconds=maybe(number(420.0), example=True),
+    counts=maybe(component("AccountCounts"), example=True),
+    report=maybe(anything("The report, as schemas/published/report.v1.json has it."), example=False),
+    generations=many(anything("How an earlier generation had ended, as the report has it.")),
+    progress=maybe(component("Progress")),
+    attempts=many(component("Attempt")),
+    alerts=many(component("Alert")),
+    events=many(component("Event")),
+)
+_ACCOUNT: Final = record(
+    "An account of an occurrence.",
+    account=text("0123"),
+    state=ACCOUNT_STATE,
+    generation=whole(1),
+    attempts=whole(3),
+    nothing_to_do=flag(),
+    not_before=NEVER,
+    started_at=_BEGUN,
+    finished_at=_CLOSED,
+    worker=maybe(text("9d1e7b20"), example=True),
+    error_class=maybe(text("ConnectionError"), example=True),
+    error=maybe(text("the provider does not answer"), example=True),
+    result={"description": "What the handler gave, any JSON.", "examples": [None]},
+    trace_context=maybe(text("")),
+)
+_ACCOUNTS: Final = record(
+    "A page of accounts in the order of their ids; `next_after` begins the next one, null behind the last.",
+    states=many(ACCOUNT_STATE),
+    page=many(component("Account")),
+    next_after=maybe(text("0123")),
+)
+_ATTEMPTED: Final = record(
+    "Who attempted an occurrence, the winner first.",
+    occurrence=text(OCCURRENCE),
+    state=STATE,
+    reason=REASON,
+    scheduled_at=instant(),
+    claimed_by=_BY,
+    claimed_at=_BEGUN,
+    fired_by=maybe(text("ann")),
+    fire_reason=REASON,
+    attempts=many(record("An attempt.", **_ATTEMPT, late_seconds=number(0.02))),
+)
+_TALLY: Final = record(
+    "Attempts and wins on what was due of a job, by process.",
+    job=text("invoice-run"),
+    since=instant("2026-08-18T02:00:00Z"),
+    instances=many(
+        record(
+            "A process.",
+            instance=text("3f2a9c01"),
+            region=maybe(text("eu"), example=True),
+            host=maybe(text("host-1"), example=True),
+            version=maybe(text("0.1.0"), example=True),
+            attempts=whole(7),
+            wins=whole(4),
+            first_at=instant("2026-08-18T02:00:00Z"),
+            last_at=instant(),
+            median_late_seconds=number(0.02),
+            most_late_seconds=number(0.3),
+        )
+    ),
+)
+_TREND: Final = record(
+    "A straight line through what runs took.",
+    runs=whole(60),
+    since=text(),
+    until=text(),
+    seconds_since=number(400.0),
+    seconds_until=number(420.0),
+    seconds_per_day=number(0.4),
+)
+_STATS: Final = record(
+    "What a job's last runs took, how late they began, the trend of both, and what was changed meanwhile.",
+    job=text("invoice-run"),
+    schedule=text("cron 0 2 * * * in UTC"),
+    standing=one_of(("", "paused", "retired"), ""),
+    duration=record(
+        "What runs take.",
+        told=text("a run takes 7m of the 1d to the next, and shows no growth"),
+        runs=whole(60),
+        seconds=maybe(number(420.0), example=True),
+        interval_seconds=maybe(number(86400.0), example=True),
+        meets_at=maybe(text()),
+        overlaps=flag(),
+        trend=maybe(component("Trend")),
+    ),
+    lag=record(
+        "How late runs begin.",
+        told=text("a run begins 20ms after it is due, and that does not grow"),
+        seconds=maybe(number(0.02), example=True),
+        start_within_seconds=number(300.0),
+        meets_at=maybe(text()),
+        grows=flag(),
+        trend=maybe(component("Trend")),
+    ),
+    attempts=whole(90),
+    wins=whole(30),
+    runs=many(component("Run")),
+    changes=many(component("Change")),
+)
+_RUN: Final = record(
+    "A scheduled run.",
+    scheduled_at=instant(),
+    state=STATE,
+    accounts=COUNT,
+    seconds=maybe(number(420.0), example=True),
+    lag_seconds=number(0.02),
+    claimed_by=text("3f2a9c01"),
+    fitted_seconds=maybe(number(418.5)),
+    attempts=whole(3),
+    wins=whole(1),
+)
+_CHANGE: Final = record(
+    "A version that began to run, or a definition of the job.",
+    at=instant(),
+    system=text("billing-api"),
+    version=text("4.2.0"),
+    actor=maybe(text("pipeline"), example=True),
+    reason=REASON,
+)
+
+SHAPES: Final[dict[str, Schema]] = {
+    "ListedOccurrence": _LISTED,
+    "Occurrence": _OCCURRENCE,
+    "AccountCounts": _COUNTS,
+    "Progress": _PROGRESS,
+    "OpenErrors": _OPEN_ERRORS,
+    "Attempt": record("An attempt on an occurrence.", **_ATTEMPT),
+    "Event": _EVENT,
+    "Account": _ACCOUNT,
+    "Accounts": _ACCOUNTS,
+    "OccurrenceAttempts": _ATTEMPTED,
+    "JobAttempts": _TALLY,
+    "Stats": _STATS,
+    "Run": _RUN,
+    "Trend": _TREND,
+    "Change": _CHANGE,
+}
