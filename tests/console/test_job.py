@@ -21,6 +21,8 @@ from tests.integration.operate.night import closed_night, expected_occurrence, n
 from tests.support.alerts import open_alert
 from tests.support.growth import DAY, known_job, run_nights
 from tests.support.ledger import DUE, running_occurrence, session_on
+from tests.support.logins import as_login, grant_rights, make_logins
+from tests.support.proxy import Proxy
 from trigger.deploy_marker import mark_deploy
 from trigger.preview import preview
 from trigger.show import list_occurrences
@@ -265,6 +267,16 @@ async def test_what_runs_is_there_with_what_sql_counts(database_url: str, broker
     assert "runs" in said_by(page.one(".standings"))
 
 
+async def test_what_cannot_be_counted_in_time_is_named_all_the_same(database_url: str, broker_url: str) -> None:
+    async with session_on(database_url) as session, session_on(database_url) as slow:
+        await running_occurrence(session, JOB, ["a1"])
+        async with slow.transaction(), serving(database_url, broker_url) as console:
+            # Of all that is read only the counting waits for it.
+            await slow.execute("lock table matins.channel in access exclusive mode")
+            page = await job_page(console, JOB.name)
+    assert f"{JOB.name}:{format_instant(DUE)} its accounts are being counted" in page.text
+
+
 async def test_how_it_stands_and_who_decided_that(database_url: str) -> None:
     write = "update matins.job set {} where name = $1"
     async with session_on(database_url) as session, serving(database_url) as console:
@@ -376,6 +388,30 @@ async def test_hostile_text_is_shown_as_text_and_cut(database_url: str) -> None:
     assert "…[cut from" in page.html
     assert len(page.html) < 400_000, "a text of a megabyte is nowhere whole"
     assert "<script>document.title='owned'</script>" in page.text
+
+
+async def test_a_reader_s_login_is_enough(database_url: str, broker_url: str) -> None:
+    async with session_on(database_url) as session:
+        await running_occurrence(session, JOB, ["a1"])
+        await make_logins(session)
+        await grant_rights(session, {JOB.name: JOB})
+    async with serving(as_login(database_url, "reader"), broker_url) as console:
+        page = await job_page(console, JOB.name)
+    assert "0 of 1" in said_by(page.one(".progress"))
+
+
+async def test_while_the_database_is_away_it_shows_what_was_known(database_url: str) -> None:
+    async with session_on(database_url) as session:
+        await growing(session)
+    async with Proxy(database_url) as wire, serving(wire.url) as console:
+        before = await job_page(console, JOB.name)
+        wire.refuse()
+        wire.reset()
+        away = await job_page(console, JOB.name)
+        assert "The database does not answer. This is what was known at" in away.text
+        assert away.numbers("duration") == before.numbers("duration")
+        assert away.rows("occurrences") == before.rows("occurrences")
+        await job_page(console, f"{JOB.name}?runs=30", 503)
 
 
 async def test_an_unknown_job_is_not_found_and_near_names_are_offered(database_url: str) -> None:

@@ -1,12 +1,15 @@
 """One job: how it stands, its last occurrences, how its runs change, what it was told to do, and what is to come."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import anyio
+
 from schemas.occurrence import Identity
 from shared.declaration import FaultyDeclaration
-from shared.errors import DeclarationError
+from shared.errors import DeclarationError, MatinsError
 from shared.postgres import Row, Session
 from shared.sql_files import statement
 from shared.timing import Timing
@@ -39,6 +42,8 @@ REVISIONS: Final = 10
 MOST_ALERTS: Final = 10
 MOST_NAMED: Final = 5
 RUNS: Final = ("60", "30", "120")
+# So long a page waits for a first count; it goes on behind the page.
+COUNTING_SECONDS: Final = 2.0
 NOTHING_AHEAD: Final = {"instants": [], "beside": {}, "jitter": False, "doubts": [], "clock": None}
 # As far as `preview` looks.
 FARTHEST: Final = timedelta(days=60 * 366)
@@ -111,11 +116,12 @@ def _occurrence(row: Row) -> dict[str, Any]:
 
 
 async def _progress(place: Place, running: Sequence[str]) -> list[dict[str, Any]]:
-    """Give how far what runs is, as it was counted last; of what was not counted yet its name alone."""
+    """Give how far what runs is, as it was counted last; of what was not counted yet, or cannot be, its name alone."""
     if not running:
         return []
-    kept = await status_kept(place)
-    counted = {one["occurrence"]: one for one in kept.value.running}
+    counted: dict[str, Any] = {}
+    with anyio.move_on_after(COUNTING_SECONDS), suppress(MatinsError):
+        counted = {one["occurrence"]: one for one in (await status_kept(place)).value.running}
     return [counted.get(name) or {"occurrence": name, "accounts": None} for name in running]
 
 
