@@ -67,7 +67,9 @@ async def measure(url: str, accounts: int) -> None:
         f"/jobs/{running.partition(':')[0]}",
         f"/occurrences/{quote(running)}",
     )
-    paths += (f"/occurrences/{quote(running)}/accounts", f"/occurrences/{quote(running)}/accounts?state=failed")
+    accounts_path = f"/occurrences/{quote(running)}/accounts"
+    paths += (accounts_path, f"{accounts_path}?state=failed", f"{accounts_path}?state=running")
+    paths += (f"{accounts_path}?q=a0000012", f"/occurrences/{quote(running)}/account?id=a00001000")
     paths += ("/alerts", "/audit", "/fleet")
     with _console(url) as port:
         async with anyio.create_task_group() as group:

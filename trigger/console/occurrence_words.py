@@ -142,6 +142,8 @@ def _ended_badly(known: Known) -> Words:
         return Words(why, _OWN)
     if shown["pruned_before"]:
         return Words(why, "Its accounts were pruned: they can be run no more.")
+    if known.standing.retired_at is not None:
+        return Words(why, _RETIRED)
     rerun = f'{PROGRAM} rerun {known.name} --failed --reason "…"'
     told = "Mend the cause, then run again the accounts that did not succeed: those that did are left alone."
     return Words(why, told, (rerun,))
@@ -186,6 +188,8 @@ def _made_up_for(known: Known, told: str, advice: str) -> Words:
         return Words(told, _OWN)
     if known.shown["variant"] or known.shown["scheduled_at"] > known.now:
         return Words(told, advice)
+    if known.standing.retired_at is not None:
+        return Words(told, f"{advice} {_RETIRED}")
     order = f"{PROGRAM} backfill {known.job} --from {at} --until {at}"
     return Words(
         told, f"{advice} If it is wanted by itself, run it now.", (f"{order} --dry-run", f'{order} --reason "…"')
@@ -193,6 +197,7 @@ def _made_up_for(known: Known, told: str, advice: str) -> Words:
 
 
 _OWN: Final = "It is a worker's own: that worker runs the next instant, and nobody runs this one again."
+_RETIRED: Final = "The job is retired: nothing of it runs any more, unless it is unretired."
 _COVERED: Final = "The next occurrence that runs covers its time, if the job goes by its window."
 _SKIPPED: Final = {
     "overlap": "It was skipped since another occurrence of the job still ran",
