@@ -13,7 +13,7 @@ def test_it_has_no_rights_and_writes_to_memory_alone() -> None:
     assert described["read_only"] is True
     assert described["cap_drop"] == ["ALL"]
     assert described["security_opt"] == ["no-new-privileges:true"]
-    assert described["tmpfs"] == ["/tmp", "/etc/nginx/conf.d:mode=1777"]  # noqa: S108 - the path in the container, which is its own
+    assert described["tmpfs"] == ["/tmp", "/etc/nginx/conf.d:uid=101,mode=1777"]  # noqa: S108 - the path in the container, which is its own
     assert described["volumes"] == [f"./{TEMPLATE}:/etc/nginx/templates/gateway.conf.template:ro"]
     assert described["secrets"] == ["console_people"]
     assert described["environment"]["GATEWAY_PEOPLE"] == "/run/secrets/console_people"
