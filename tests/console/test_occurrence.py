@@ -16,6 +16,7 @@ from tests.integration.trigger.support import DAY, DUE, HOUR, MINUTE, claimant, 
 from tests.support.alerts import open_alert
 from tests.support.fleet import until
 from tests.support.ledger import database_on, session_on
+from tests.support.logins import as_login, grant_rights, make_logins
 from trigger.ad_hoc import fire_ad_hoc
 from trigger.attempts import occurrence_attempts
 from trigger.backfill import Range, backfill
@@ -402,3 +403,21 @@ async def test_no_more_than_the_latest_events_are_shown(session: Session, databa
     assert (len(rows), rows[-1][2]) == (200, "caller caller-1000")
     assert "These are the latest" in found.text
     assert [step for step in found.items("life") if "Closed" in step], "its life is told nevertheless"
+
+
+async def test_a_reader_s_login_is_enough(database: Database, session: Session, database_url: str) -> None:
+    await make_logins(session)
+    await grant_rights(session, {})
+    claim = await taken_over(database, session)
+    async with serving(as_login(database_url, "reader")) as console:
+        found = await counted_page(console)
+        assert "0 of 25 are done" in found.text
+        await ended(session, claim.id)
+        for path, told in (
+            (PAGE, "3 of 25 accounts did not succeed"),
+            (f"{PAGE}/accounts", "account-00001"),
+            (f"{PAGE}/accounts?q=account-0001&state=succeeded", "account-00010"),
+            (f"{PAGE}/account?id=account-00001", "TaxServiceDown"),
+        ):
+            answer = await console.get(path)
+            assert (answer.status, told in shown(answer.text).text) == (200, True), path
