@@ -66,12 +66,14 @@ async def window(scheme: str) -> AsyncIterator[Page]:
 
 
 async def take(folder: Path, address: str, pictures: dict[str, str]) -> None:
-    """Take a picture of each path, in light and in dark, as NAME-SCHEME.png."""
+    """Take a picture of each path, in light and in dark, as NAME-SCHEME.png; behind a # stands what of the page."""
     for scheme in SCHEMES:
         async with window(scheme) as page:
             for name, path in pictures.items():
-                await page.goto(address + path)
-                await page.screenshot(path=folder / f"{name}-{scheme}.png", animations="disabled")
+                place, _, part = path.partition("#")
+                await page.goto(address + place)
+                shown = page.locator(f"section:has(> #{part})") if part else page
+                await shown.screenshot(path=folder / f"{name}-{scheme}.png", animations="disabled")
 
 
 async def tell(folder: Path, database_url: str, story: Story, session: Session) -> None:
@@ -83,13 +85,15 @@ async def tell(folder: Path, database_url: str, story: Story, session: Session) 
     await take(folder, story.console, {"tonight": "/"})
     await story.kill_a_worker_and_wait()
 
+    night = story.expected.name(JOB)
+
     async def alerted() -> bool:
         async with session_on(database_url) as other:
-            return bool(await other.fetchval("select count(*) from matins.alert where kind = 'partial'"))
+            return bool(await other.fetchval("select count(*) from matins.alert where subject = $1", night))
 
     await until("the watch to open its alerts", alerted, WATCH_SECONDS)
-    occurrence = f"/occurrences/{story.expected.name(JOB)}"
-    await take(folder, story.console, {"job": f"/jobs/{JOB}", "occurrence": occurrence, "alerts": "/alerts"})
+    growth, occurrence = f"/jobs/{JOB}#runs", f"/occurrences/{night}"
+    await take(folder, story.console, {"growth": growth, "occurrence": occurrence, "fleet": "/fleet"})
     await story.end()
 
 

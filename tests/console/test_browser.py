@@ -9,7 +9,8 @@ from tests.console.night import JOB, make_night, make_thousand
 from tests.console.serving import serving
 from tests.support.ledger import session_on
 
-pytestmark = pytest.mark.timeout(300)
+# Some twenty pages, each in three widths and two colours.
+pytestmark = pytest.mark.timeout(600)
 
 EMPTY: Final = (
     "/",

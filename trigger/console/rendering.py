@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from schemas.occurrence import format_instant
 from shared.durations import show_seconds
@@ -38,6 +38,13 @@ def said_part(text: str, length: int, limit: int) -> Markup:
     if length <= limit:
         return said(text, limit)
     return Markup("<bdi>{}…[cut from {} characters]</bdi>").format(plain(text[:limit], _LONGEST_ESCAPE * limit), length)
+
+
+def coded(text: str) -> Markup:
+    """Show our own text, with what stands between backquotes as code."""
+    code = Markup("<code>{}</code>")
+    parts = (code.format(one) if place % 2 else escape(one) for place, one in enumerate(text.split("`")))
+    return Markup().join(parts)
 
 
 def instant(value: datetime | None) -> Markup | str:
@@ -105,6 +112,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "said": said,
+        "coded": coded,
         "plainly": plainly,
         "said_part": said_part,
         "instant": instant,
