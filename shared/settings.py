@@ -52,7 +52,7 @@ class Settings:
         setting_values.broker_url, None, "RabbitMQ; over TLS with `amqps://` and `cafile`.", secret=True
     )
     management_url: str = _setting(
-        setting_values.http_url, "", "RabbitMQ's management API, for `doctor`; it works without.", secret=True
+        setting_values.http_url, "", "RabbitMQ's management API, for `doctor` and the console.", secret=True
     )
     prefix: str = _setting(
         setting_values.matching(r"[a-z][a-z0-9-]{0,30}", "small letters, digits and -"),

@@ -1,11 +1,13 @@
-"""RabbitMQ's management API, as far as `doctor` reads it."""
+"""RabbitMQ's management API, as far as `doctor` and the console read it."""
 
 import base64
 import ssl
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from urllib.error import HTTPError
 
 import anyio.to_thread
 import orjson
@@ -23,13 +25,14 @@ def user_of(broker_url: str) -> str:
     return urllib.parse.unquote(urllib.parse.urlsplit(broker_url).username or "guest")
 
 
-async def fetch(management_url: str, *path: str) -> Any:
-    """Read what the management interface says under a path of names, as decoded JSON.
+async def fetch(management_url: str, *path: str, columns: Sequence[str] = ()) -> Any:
+    """Read what the management interface says under a path of names, as decoded JSON; of each thing only `columns`.
 
     Raises urllib.error.HTTPError for a refusal, another OSError when nothing answers, ValueError for no JSON.
     """
     quoted = "/".join(urllib.parse.quote(name, safe="") for name in path)
-    return await anyio.to_thread.run_sync(partial(_fetch, management_url, f"/api/{quoted}"))
+    asked = f"?{urllib.parse.urlencode({'columns': ','.join(columns)})}" if columns else ""
+    return await anyio.to_thread.run_sync(partial(_fetch, management_url, f"/api/{quoted}{asked}"))
 
 
 def _fetch(management_url: str, path: str) -> Any:
@@ -41,10 +44,15 @@ def _fetch(management_url: str, path: str) -> Any:
         headers={"Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"},
     )
     encrypted = _encryption(address.query) if address.scheme == "https" else None
-    with urllib.request.urlopen(  # noqa: S310 - the same address
-        request, timeout=LONGEST_LOOK, context=encrypted
-    ) as answer:
-        return orjson.loads(answer.read())
+    try:
+        with urllib.request.urlopen(  # noqa: S310 - the same address
+            request, timeout=LONGEST_LOOK, context=encrypted
+        ) as answer:
+            return orjson.loads(answer.read())
+    except HTTPError as refusal:
+        # It holds the connection for as long as somebody holds it.
+        refusal.close()
+        raise
 
 
 def _encryption(query: str) -> ssl.SSLContext:

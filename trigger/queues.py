@@ -44,16 +44,32 @@ class QueueLine:
     consumers: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the database knows of queues: those that are recorded, and on which the live processes count."""
+
+    recorded: Record
+    users: Mapping[str, list[str] | None]
+
+
 async def list_queues(session: Session, url: str, topology: Topology, *, timeout: float) -> list[QueueLine]:
     """Give every recorded queue, the old ones last. Raises BrokerUnavailable."""
-    recorded = (await read_topology(session) or {}).get("queues", {})
-    users = await _users(session)
-    facts = await inspect_broker(url, recorded, timeout=timeout)
+    return await look_at_queues(await read_known(session), url, topology, timeout=timeout)
+
+
+async def read_known(session: Session) -> Known:
+    """Read what the database knows."""
+    return Known((await read_topology(session) or {}).get("queues", {}), await _users(session))
+
+
+async def look_at_queues(known: Known, url: str, topology: Topology, *, timeout: float) -> list[QueueLine]:
+    """Give every recorded queue with what it holds, the old ones last. Raises BrokerUnavailable."""
+    facts = await inspect_broker(url, known.recorded, timeout=timeout)
     needed = set(topology.queue_names)
     lines = []
-    for name, arguments in recorded.items():
+    for name, arguments in known.recorded.items():
         depth = facts.queues[name]
-        used_by = tuple(one for one, queues in users.items() if queues is None or name in queues)
+        used_by = tuple(one for one, queues in known.users.items() if queues is None or name in queues)
         messages, consumers = (None, None) if depth is None else (depth.messages, depth.consumers)
         lines.append(QueueLine(name, name in needed, arguments, used_by, messages, consumers))
     return sorted(lines, key=lambda one: (not one.current, one.queue))

@@ -1,6 +1,6 @@
 """Whether all is well, on one screen: jobs, what runs, live processes and queues."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -91,8 +91,9 @@ async def read_status(
     keys = {job["queue"] for job in jobs if job["retired_at"] is None and job["queue"] is not None}
     look = look_at_queues or ask_for_queues
     queues, missing, unseen = await look(settings, work_queues_of(settings.prefix, keys, recorded))
-    lines = _nobody(live) + ([held] if held else []) + missing + untold + [*absent, *_run_by_none(jobs, live)]
-    lines += [*_leaderless(jobs, live), *_planned_by_none(jobs, live), *_without_code(running, live)]
+    lines = [*nobody(row["kind"] for row in live), *([held] if held else []), *missing, *untold, *absent]
+    lines += [*_run_by_none(jobs, live), *_leaderless(jobs, live), *_planned_by_none(jobs, live)]
+    lines += _without_code(running, live)
     problems = [Problem(line) for line in lines]
     problems += [_late(job) for job in jobs if job["late_since"]]
     problems += [Problem(str(one), f"config_mismatch:{one.job}") for one in differences]
@@ -201,10 +202,10 @@ def _planned_by_none(jobs: Sequence[dict[str, Any]], live: Sequence[Row]) -> lis
     return told
 
 
-def _nobody(live: Sequence[Row]) -> list[str]:
-    """Say of which kind no process lives."""
-    kinds = {row["kind"] for row in live}
-    return [f"no {kind} is live: nothing {does}" for kind, does in _DOES.items() if kind not in kinds]
+def nobody(kinds: Iterable[str]) -> list[str]:
+    """Say of which kind no process lives, given those of the processes that do."""
+    live = set(kinds)
+    return [f"no {kind} is live: nothing {does}" for kind, does in _DOES.items() if kind not in live]
 
 
 def _leaderless(jobs: Sequence[dict[str, Any]], live: Sequence[Row]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The audit trail's and the alerts' pages read no table through, whatever is asked for and however long the past is."""
+"""The pages of the trail, of alerts and of the fleet read no table through, whatever is asked for, and however old."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from tests.support.ledger import session_on
 from trigger.alert_standing import CRITICAL
 from trigger.alerts import ALERT_EVENTS, ALERT_NOTICES, FIND_ALERT, LIST_ALERTS
 from trigger.audit_trail import CHAIN_STATE, LIST_AUDIT, WAITING_COUNTED
+from trigger.console.fleet import DEAD_LATELY
 
 ROWS = 200_000
 MOST_READ = 20_000
@@ -138,6 +139,7 @@ async def test_every_question_is_answered_from_an_index(database_url: str) -> No
             (ALERT_EVENTS, ("7",)),
             (ALERT_NOTICES, (7,)),
             (LIST_ALERTS, (False, None, None, None, list(CRITICAL), None, 50, 0)),
+            (DEAD_LATELY, (10,)),
         ):
             plan, rows = await read_rows(session, query, *arguments)
             assert rows <= MOST_READ, plan

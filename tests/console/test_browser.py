@@ -21,6 +21,7 @@ EMPTY: Final = (
     "/alerts?show=all",
     "/audit",
     "/audit?job=x",
+    "/fleet",
 )
 NIGHT: Final = (
     "/",
@@ -40,6 +41,7 @@ NIGHT: Final = (
     "/alerts/2",
     "/audit",
     "/audit?kind=rerun",
+    "/fleet",
 )
 MANY: Final = ("/?page=10", "/jobs/job-1")
 

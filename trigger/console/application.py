@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from shared.terminal import Refused
-from trigger.console import account, accounts, alerts, audit, job, occurrence, tonight
+from trigger.console import account, accounts, alerts, audit, fleet, job, occurrence, tonight
 from trigger.console.answering import Visit, not_admitted, page, problem
 from trigger.console.api.serving import json_problem, json_routes
 from trigger.console.asking import Unanswerable
@@ -34,6 +34,7 @@ PAGES: Final = (
     alerts.LIST,
     alerts.ONE,
     audit.PAGE,
+    fleet.PAGE,
 )
 
 
