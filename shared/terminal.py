@@ -7,7 +7,7 @@ import getpass
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
 import anyio
@@ -141,6 +141,11 @@ def read_instant(option: str, text: str) -> datetime:
     if instant.tzinfo is None:
         problem = f"{option}: {text[:80]!r} names no zone; write 2026-08-25T02:00Z, or +02:00 at its end"
         raise Refused(problem)
+    try:
+        instant.astimezone(UTC)
+    except OverflowError:
+        problem = f"{option}: {text[:80]!r} lies outside the years 1 to 9999 in UTC"
+        raise Refused(problem) from None
     return instant
 
 

@@ -74,8 +74,6 @@ def instant(name: str, told: str) -> Parameter:
     def take(where: str, given: str) -> datetime:
         try:
             return read_instant(where, given).astimezone(UTC)
-        except OverflowError:
-            raise Unanswerable(f"{where}: {given[:40]!r} lies outside the years 1 to 9999 in UTC") from None
         except Refused as error:
             raise Unanswerable(str(error)) from None
 
