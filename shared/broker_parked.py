@@ -18,7 +18,7 @@ from schemas.message import MAXIMUM_BYTES
 from shared.broker_connection import close_channel, close_connection, driver_channel, open_channel, open_connection
 from shared.broker_delivery import Delivery
 from shared.broker_errors import ANY_ERROR, BrokerUnavailable, raise_unless_of_the_driver, said
-from shared.broker_outgoing import MessageTooLarge, Outgoing, PublishFailed, publish_on
+from shared.broker_outgoing import MessageTooLarge, Outgoing, PublishFailed, PublishRefused, publish_on
 
 HEARTBEAT_SECONDS = 20
 
@@ -47,8 +47,17 @@ class Parking:
         if len(message.body) > MAXIMUM_BYTES:
             return MessageTooLarge(len(message.body))
         with anyio.move_on_after(self._timeout):
-            return await publish_on(self._publishing, message)
+            failure = await publish_on(self._publishing, message)
+            if isinstance(failure, PublishRefused):
+                # No other was on its way, so that the refusal is of this one.
+                return PublishRefused(failure.reason, ambiguous=False)
+            return failure
         return PublishFailed(f"no confirm within {self._timeout:g} s", ambiguous=True)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether another message can be published: a refusal may have closed the channel."""
+        return not self._publishing.is_closed
 
 
 @asynccontextmanager

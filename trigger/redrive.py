@@ -96,32 +96,32 @@ async def _go_through(redriving: _Redriving, chosen: frozenset[str] | None, done
         if chosen is not None and message not in chosen:
             continue
         done.missing = [one for one in done.missing if one != message]
-        attempted, in_doubt = await _redrive_one(redriving, delivery)
+        attempted, goes_on = await _redrive_one(redriving, delivery)
         done.attempted.append(attempted)
-        if in_doubt:
+        if not goes_on:
             done.problem = attempted.told
-        if in_doubt or (chosen is not None and not done.missing):
+        if not goes_on or (chosen is not None and not done.missing):
             return
 
 
 async def _redrive_one(redriving: _Redriving, delivery: Delivery) -> tuple[Attempted, bool]:
-    """Publish one message and acknowledge it; tell whether that was left in doubt, so that nothing more is tried."""
+    """Publish one message and acknowledge it; tell whether another can be tried."""
     parked, bound = await judge(redriving.session, delivery, redriving.topology, redriving.recorded)
     if bound is None:
-        return Attempted(parked, "refused", parked.problem), False
+        return Attempted(parked, "refused", parked.problem), True
     failure = await redriving.queue.publish(_again(delivery, bound, redriving.topology.work_exchange))
     if failure is not None and not failure.ambiguous:
-        return Attempted(parked, "failed", failure.reason), False
+        return Attempted(parked, "failed", failure.reason), redriving.queue.publishes
     # Before it is acknowledged, so that nothing leaves the queue unrecorded; what may have arrived is recorded too.
     detail = {"message": parked.message, "generation": parked.generation, "accounts": parked.count}
     detail |= {"waiting": parked.waiting, "routing_key": bound.routing_key, "confirmed": failure is None}
     order, named = redriving.order, (bound.message.job, bound.message.occurrence_id)
     await redriving.session.execute(AUDIT_REDRIVE, *named, order.instance, order.actor, order.reason, detail)
     if failure is not None:
-        return Attempted(parked, "failed", f"it may have been published: {failure.reason}"), True
+        return Attempted(parked, "failed", f"it may have been published: {failure.reason}"), False
     if not await delivery.ack():
-        return Attempted(parked, "failed", "it was published, and is still parked: its channel was lost"), True
-    return Attempted(parked, "redriven"), False
+        return Attempted(parked, "failed", "it was published, and is still parked: its channel was lost"), False
+    return Attempted(parked, "redriven"), True
 
 
 def _again(delivery: Delivery, bound: Bound, exchange: str) -> Outgoing:

@@ -119,6 +119,12 @@ def logged_errors() -> set[str]:
     found = set()
     for _, _, tree in modules(*PRODUCT):
         for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Rereading":
+                # A file that cannot be read again is named by what it says.
+                what = node.args[0]
+                assert isinstance(what, ast.Constant)
+                assert isinstance(what.value, str)
+                found.add(f"{what.value} cannot be read")
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
                 continue
             logger = node.func.value

@@ -3,9 +3,10 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import aio_pika
@@ -23,15 +24,19 @@ from shared.postgres import Session
 from shared.start import Prepared
 from shared.topology import Topology
 from tests.integration.operate.night import ORDER, OTHER
-from tests.support.broker import TIMEOUT, administrator
-from tests.support.broker_users import broker_users
+from tests.support.broker import TIMEOUT, administrator, manage
+from tests.support.broker_users import broker_users, make_user
 from tests.support.fleet import closed_state, deploy, prepared_for, running_worker, until
 from tests.support.ledger import job_with, ledger, running_occurrence, session_on
 from tests.support.processes import Deployment, deployment
+from tests.support.proxy import Proxy
+from tests.support.servers import unique_name, with_path
+from trigger.broker_rights import rights_under
 from trigger.parked import Parked, list_parked
 from trigger.redrive import Redriven, redrive
 from worker.occurrences import WorkOccurrence
 
+WAITING = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 EFFECTS = "create table effect (id bigserial primary key, account text)"
 
 
@@ -246,6 +251,60 @@ async def test_a_message_that_no_queue_takes_stays_parked_and_nothing_is_said_to
     assert len((await night.redrive(message)).ended("redriven")) == 1
 
 
+async def test_who_may_not_publish_work_publishes_none_and_leaves_no_entry(night: Night, broker: Broker) -> None:
+    held = rights_under(night.topology.prefix)["operator"]
+    former = replace(held, write=held.write.replace("|work)$", ")$"))
+    assert not former.permits("write", night.topology.work_exchange)
+    for _ in range(2):
+        await night.park(night.body("a"))
+    name = unique_name()
+    url = make_user(broker, night.url, name, former)
+    try:
+        done = await redrive(night.session, url, night.topology, None, ORDER, timeout=TIMEOUT)
+    finally:
+        manage(broker, "DELETE", f"/api/users/{name}")
+    assert [one.end for one in done.attempted] == ["failed"]
+    assert "ACCESS_REFUSED" in done.problem
+    assert await night.entries() == []
+    await night.holds(night.topology.parked_queue, 2)
+    await night.holds(night.work_queue, 0)
+
+
+async def test_a_publish_that_nobody_confirms_is_recorded_as_in_doubt_and_is_the_last(night: Night) -> None:
+    for _ in range(2):
+        await night.park(night.body("a"))
+    results: list[Redriven] = []
+    database_url = night.prepared.settings.secret("database_url")
+    async with Proxy(night.url) as wire, session_on(database_url) as holder:
+        url = with_path(wire.url, urlsplit(night.url).path[1:])
+
+        async def act() -> None:
+            async with session_on(database_url) as other:
+                results.append(await redrive(other, url, night.topology, None, ORDER, timeout=2))
+
+        async def waits() -> Any:
+            return await night.session.fetchval(WAITING)
+
+        async with anyio.create_task_group() as group:
+            # The first message is taken, and judged only once what follows gets no answer any more.
+            await holder.execute("begin; lock table matins.occurrence in access exclusive mode")
+            group.start_soon(act)
+            await until(waits)
+            wire.to_client.hold()
+            await holder.execute("rollback")
+            await until(night.entries)
+            wire.heal()
+    (done,) = results
+    assert [(one.end, one.told) for one in done.attempted] == [
+        ("failed", "it may have been published: no confirm within 2 s")
+    ]
+    assert done.problem == done.attempted[0].told
+    (entry,) = await night.entries()
+    assert entry["detail"]["confirmed"] is False
+    await night.holds(night.topology.parked_queue, 2)
+    await night.holds(night.work_queue, 1)
+
+
 async def test_a_message_goes_to_the_queue_that_its_job_has_now(night: Night) -> None:
     await night.park(night.body("a"))
     await night.session.execute("update matins.job set definition = jsonb_set(definition, '{queue}', '\"other\"')")
@@ -356,9 +415,7 @@ async def test_killed_between_publish_and_acknowledgement_its_copy_has_no_second
     async with parked_night(tmp_path, database_url, broker_url, prefix) as (deployed, session, channel):
 
         async def waits() -> Any:
-            return await session.fetchval(
-                "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-            )
+            return await session.fetchval(WAITING)
 
         async with session_on(database_url) as other, other.transaction():
             # Behind the publish, and before the acknowledgement.
