@@ -62,6 +62,11 @@ soak: .venv/ready ## disturb a fleet at random, and check it (SECONDS=600 SEED=4
 	$(RUN)/python -m examples.servers install
 	$(RUN)/python -m tests.soak --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
+.PHONY: pictures
+pictures: .venv/ready ## take the README's pictures again, during a demo's night
+	$(RUN)/python -m examples.servers install
+	$(RUN)/python -m examples.billing.pictures docs/pictures
+
 .PHONY: schemas
 schemas: .venv/ready ## write the published JSON Schemas after a contract has changed on purpose
 	$(RUN)/python -m tests.support.publish_schemas
