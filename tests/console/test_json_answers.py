@@ -95,7 +95,7 @@ async def test_where_people_sign_in_nobody_else_reads(database_url: str) -> None
 
 async def test_a_program_behind_a_proxy_begins_no_session(database_url: str) -> None:
     async with serving(database_url, console_access=by_proxy()) as console:
-        ann = Visitor(console, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "watchers"})
+        ann = Visitor(console, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "operators"})
         assert (await ann.get("/api/v1/status")).status == 200
         assert await sessions(database_url) == []
         assert "set-cookie" not in (await ann.get("/api/v1/jobs")).headers
@@ -105,7 +105,7 @@ async def test_a_program_behind_a_proxy_begins_no_session(database_url: str) -> 
 
 async def test_a_session_of_a_page_reads_the_json(database_url: str) -> None:
     async with serving(database_url, console_access=by_proxy()) as console:
-        ann = Visitor(console, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "watchers"})
+        ann = Visitor(console, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "operators"})
         await ann.get("/")
         assert await sessions(database_url) == ["ann"]
         assert (await ann.get("/api/v1/status", Origin=ORIGIN)).status == 200
