@@ -165,7 +165,7 @@ TABLES: Final[Mapping[str, Mapping[str, Verbs]]] = {
         "console_session": {
             "select": ALL,
             "insert": _of("token_digest name means issuer subject claims"),
-            "update": _of("seen_at"),
+            "update": _of("seen_at form notice"),
             "delete": ALL,
         },
         "console_sign_in": {

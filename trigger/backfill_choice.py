@@ -6,6 +6,8 @@ from typing import Literal
 
 Mode = Literal["missing", "failed", "all"]
 Action = Literal["run", "rerun", "leave"]
+MOST_ACTIVE = 100
+MEANT = {"run": "run", "rerun": "run again", "leave": "leave"}
 
 # Skipped for good: such an instant is not due under any definition that counts, or its work was another one's.
 _NOT_DUE = frozenset({"superseded", "calendar"})

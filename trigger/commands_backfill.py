@@ -7,7 +7,7 @@ import typer
 from schemas.occurrence import format_instant
 from shared.terminal import print_json, read_instant, run, settings_for, told
 from shared.terminal_tables import Times, print_line, print_table
-from trigger.backfill_choice import Mode
+from trigger.backfill_choice import MEANT, MOST_ACTIVE, Mode
 from trigger.backfills import list_backfills
 from trigger.commands_deploy import PROGRAM
 from trigger.commands_options import Actor, AsJson, Reason, Zone
@@ -17,9 +17,7 @@ from trigger.reach import reach
 if TYPE_CHECKING:
     from trigger.backfill import Backfill
 
-MOST_ACTIVE = 100
 MOST_LISTED = 1000
-_MEANT = {"run": "run", "rerun": "run again", "leave": "leave"}
 
 Since: TypeAlias = Annotated[str, typer.Option("--from", metavar="INSTANT", help="The earliest instant, included.")]
 Until: TypeAlias = Annotated[
@@ -130,17 +128,17 @@ def cancel_backfill_command(
 def _print(job: str, made: "Backfill", *, as_json: bool) -> None:
     if as_json:
         instants = [
-            {"scheduled_at": one.past.scheduled_at, "action": _MEANT[one.action], "why": one.why} for one in made.chosen
+            {"scheduled_at": one.past.scheduled_at, "action": MEANT[one.action], "why": one.why} for one in made.chosen
         ]
         shown = {"backfill": made.id, "job": job, "started": len(made.started), "instants": instants}
         print_json(shown | {"remarks": made.remarks})
         return
-    rows = [(format_instant(one.past.scheduled_at), _MEANT[one.action], one.why) for one in made.chosen]
+    rows = [(format_instant(one.past.scheduled_at), MEANT[one.action], one.why) for one in made.chosen]
     if made.id is None:
         print_table("Would be done", ("instant", "", "why"), rows, empty="no instant of the schedule lies there")
         print_line(f"{len(made.started)} of {len(rows)} would run")
     else:
-        left = [row for row in rows if row[1] == _MEANT["leave"]]
+        left = [row for row in rows if row[1] == MEANT["leave"]]
         if left:
             print_table("Left", ("instant", "", "why"), left)
         print_line(

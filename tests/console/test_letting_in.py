@@ -47,15 +47,27 @@ async def test_a_trusted_proxy_says_who_somebody_is(database_url: str) -> None:
         assert (await ann.get("/")).status == 200
         assert await sessions(database_url) == ["ann"]
         # The session says nothing without the proxy's word, and nothing of anybody else.
-        ann.headers = {"X-Forwarded-User": "zoë", "X-Forwarded-Groups": "watchers"}
+        ann.headers = {"X-Forwarded-User": "zoë", "X-Forwarded-Groups": "operators"}
+        assert "zoë" in (await ann.get("/")).text
+        assert await sessions(database_url) == ["zoë"]
+        ann.headers = {"X-Forwarded-User": "ben", "X-Forwarded-Groups": "watchers"}
         page = await ann.get("/")
-        assert "zoë" in page.text
+        assert "ben" in page.text
         assert "read only" in page.text
         assert await sessions(database_url) == ["zoë"]
         ann.headers = {}
         assert (await ann.get("/")).status == 401
         ann.headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "staff"}
         assert (await ann.get("/")).status == 403
+
+
+async def test_who_keeps_no_cookie_does_not_fill_the_trail(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trigger.console.admission.BEGUN_A_MINUTE", 3)
+    async with serving(database_url, console_access=by_proxy()) as console:
+        for _ in range(10):
+            ann = Visitor(console, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "operators"})
+            assert (await ann.get("/")).status == 200
+    assert len(await sessions(database_url)) in {3, 4}
 
 
 async def test_without_groups_the_name_decides(database_url: str) -> None:

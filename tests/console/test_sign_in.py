@@ -235,10 +235,16 @@ async def test_a_provider_that_is_away_or_broken_is_told_of(
         assert "__Host-matins" not in ann.cookies
 
 
-async def test_sign_ins_that_nobody_ends_fill_nothing(
+async def test_sign_ins_that_nobody_ends_fill_nothing_and_keep_nobody_out(
     database_url: str, provider: OpenIdProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trigger.console.signing_in.MOST_BEGUN", 3)
     async with serving(database_url, console_access=access_by(provider)) as console:
-        statuses = [(await Visitor(console).get("/sign-in/provider")).status for _ in range(4)]
-    assert statuses == [303, 303, 303, 429]
+        first, last = Visitor(console), Visitor(console)
+        pushed_out = await first.to_provider()
+        for _ in range(10):
+            assert (await Visitor(console).get("/sign-in/provider")).status == 303
+        assert (await last.sign_in()).status == 303
+        assert (await first.get(pushed_out)).status == 400
+    async with session_on(database_url) as session:
+        assert await session.fetchval("select count(*) from matins.console_sign_in") <= 4

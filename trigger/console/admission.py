@@ -20,12 +20,14 @@ from shared.rereading import Rereading
 from trigger.api_limits import Rate
 from trigger.api_request import BEARER, DatabaseClock
 from trigger.console.forgery import SAFE_METHODS, form_word, is_form_word
-from trigger.console.person import CANNOT_TELL, PROGRAM_PREFIX, Identified, NotAdmitted, Person
+from trigger.console.person import CANNOT_TELL, MAY_NOT, PROGRAM_PREFIX, Identified, NotAdmitted, Person
 from trigger.console.proxied import proxied
 from trigger.console.sessions import Sessions, SignedIn, digest_of
 from trigger.console.ways import is_beneath
 
 REFUSED_A_MINUTE: Final = 120
+# Sessions of one person behind a proxy: each is written down, and a client that keeps no cookie asks for ever more.
+BEGUN_A_MINUTE: Final = 30
 SHORTEST_TOKEN: Final = 32
 AWAY: Final = "the database does not answer, so nobody can be let in now"
 _MINUTE = 60.0
@@ -55,11 +57,13 @@ class Admission:
     database_clock: DatabaseClock
     monotonic: Callable[[], float] = clock.monotonic
     _rate: Rate = field(init=False)
+    _begun: Rate = field(init=False)
     _failures: FailureLog = field(default_factory=lambda: FailureLog(_log))
 
     def __post_init__(self) -> None:
         """Begin to count."""
         self._rate = Rate(REFUSED_A_MINUTE, _MINUTE, self.monotonic)
+        self._begun = Rate(BEGUN_A_MINUTE, _MINUTE, self.monotonic)
 
     async def admit(self, request: Request) -> Admitted:
         """Give who asks. Raises NotAdmitted."""
@@ -110,7 +114,7 @@ class Admission:
             session = await self.sessions.find(cookie, access, moves=moves, looks=looks)
             if session is not None and (session.who.means, session.who.name) == (who.means, who.name):
                 return Admitted(person, session)
-            if not (looks and moves):
+            if not (looks and moves and person.may_operate) or self._begun.wait(person.name):
                 return Admitted(person)
             # What its forms are told by is bound to who the proxy says it is.
             return Admitted(person, await self.sessions.begin(who, person.role, cookie), fresh=True)
@@ -149,6 +153,13 @@ def require_word(admitted: Admitted, word: str) -> None:
         return
     if admitted.session is None or not is_form_word(admitted.session.token, word):
         raise NotAdmitted(403, "the form is not one of this session: load the page again, and send it from there")
+
+
+def require_session(admitted: Admitted) -> SignedIn:
+    """Give the session of who sends a form. Raises NotAdmitted for a program."""
+    if admitted.session is None:
+        raise NotAdmitted(MAY_NOT, "forms are for people: a program with a token has the JSON")
+    return admitted.session
 
 
 def cookie_name(access: Access) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -86,10 +87,19 @@ def give_cookie(answer: Response, name: str, value: str, visit: Visit, *, second
     answer.set_cookie(name, value, max_age=seconds, path="/", secure=encrypted, httponly=True, samesite="lax")
 
 
+def _here(request: Request) -> str:
+    """Give the address of a page, without what is told of an act on it."""
+    asked = [(name, value) for name, value in request.query_params.multi_items() if name != "done"]
+    return quote(request.url.path, safe="/:@+") + (f"?{urlencode(asked)}" if asked else "")
+
+
 def _around(visit: Visit, section: str, kept: Kept | None) -> dict[str, Any]:
     """Give what every page's frame needs."""
     admission, admitted = visit.place.admission, visit.admitted
     access = admission.access.current() if admission else None
+    session = admitted.session if admitted else None
+    # The address says which form it is told of, and never what: that is the session's own.
+    is_told = session is not None and bool(session.form) and visit.request.query_params.get("done") == session.form
     return {
         "environment": visit.place.settings.environment,
         "section": section,
@@ -99,5 +109,7 @@ def _around(visit: Visit, section: str, kept: Kept | None) -> dict[str, Any]:
         "signs_in": access is not None,
         "person": admitted.person if admitted else None,
         "csrf": admitted.form_word if admitted else "",
+        "here": _here(visit.request),
+        "notice": session.notice.split("\n") if session and is_told and session.notice else [],
         "proxy_sign_out": access.proxy.sign_out if access and access.proxy else "",
     }

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from shared.terminal import Refused
 from trigger.console import account, accounts, alerts, audit, fleet, job, occurrence, tonight
+from trigger.console.acting import act_routes
 from trigger.console.answering import Visit, not_admitted, page, problem
 from trigger.console.api.serving import json_problem, json_routes
 from trigger.console.asking import Unanswerable
@@ -44,6 +45,7 @@ def application(place: Place, signing_in: SigningIn | None = None) -> ASGIApp:
     routes: list[Any] = [Route(one.path, _shown(place, one), methods=["GET"]) for one in PAGES]
     routes += _sign_in_routes(signing_in) if signing_in else []
     routes += json_routes(place)
+    routes += act_routes(place, place.admission) if place.admission else []
     routes.append(Mount("/static", StaticFiles(directory=str(static))))
 
     async def refused(request: Request, error: Exception) -> Response:

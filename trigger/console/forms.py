@@ -1,5 +1,7 @@
 """Reading what a form sends: of one kind, within bounds of size and time, every field a text."""
 
+import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +14,8 @@ from trigger.console.person import NotAdmitted
 
 MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 MOST_FIELDS: Final = 2000
+# What tells a form from every other, and from itself sent twice.
+MARK: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _STATUS: Final = {"large": (413, "a form has at most 64 KiB"), "slow": (408, "the form came too slowly")}
 
 
@@ -31,6 +35,11 @@ class Form:
     def all(self, name: str) -> tuple[str, ...]:
         """Give every value of a name."""
         return self.values.get(name, ())
+
+
+def new_mark() -> str:
+    """Give a form a mark of its own."""
+    return secrets.token_hex(16)
 
 
 async def read_form(request: Request) -> Form:

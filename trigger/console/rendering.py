@@ -15,8 +15,11 @@ from shared.durations import show_seconds
 from shared.masking import plain
 from shared.terminal_tables import Times
 from shared.version import VERSION
+from trigger.console.acts import REASON
 from trigger.console.cells import LETTERS
+from trigger.console.forms import new_mark
 from trigger.console.json_shown import shown
+from trigger.console.offers import offered_for_account, offered_for_alert, offered_for_job, offered_for_occurrence
 
 LONGEST_SAID: Final = 500
 NOTHING: Final = "-"
@@ -126,6 +129,14 @@ def _environment() -> Environment:
         "moment": moment,
     }
     environment.globals |= {"asset": asset, "version": VERSION, "letters": LETTERS}
+    environment.globals |= {
+        "new_mark": new_mark,
+        "reason_field": REASON,
+        "offered_for_account": offered_for_account,
+        "offered_for_alert": offered_for_alert,
+        "offered_for_job": offered_for_job,
+        "offered_for_occurrence": offered_for_occurrence,
+    }
     return environment
 
 

@@ -24,12 +24,15 @@ FIND_SESSION = statement("trigger.console", "find_session")
 TOUCH_SESSION = statement("trigger.console", "touch_session")
 END_SESSION = statement("trigger.console", "end_session")
 FORGET_SESSIONS = statement("trigger.console", "forget_sessions")
+SPEND_FORM = statement("trigger.console", "spend_form")
+KEEP_NOTICE = statement("trigger.console", "keep_notice")
 SEE_SESSIONS = statement("trigger.console", "see_sessions")
 
 TOKEN_BYTES: Final = 32
 TOKEN_LENGTH: Final = 43
 REMEMBERED_SECONDS: Final = 900.0
 MOST_REMEMBERED: Final = 1000
+LONGEST_NOTICE: Final = 4000
 PATIENCE_SECONDS: Final = 5.0
 # Who is away is not asked again by everybody who looks.
 AGAIN_SECONDS: Final = 2.0
@@ -120,6 +123,16 @@ class Sessions:
         while len(self._remembered) > MOST_REMEMBERED:
             self._remembered.popitem(last=False)
         return signed_in
+
+
+async def spend_form(session: Session, signed_in: SignedIn, form: str) -> bool:
+    """Take a form for sent; tell whether it had not been before. Raises what the database raises."""
+    return bool(await session.fetchval(SPEND_FORM, digest_of(signed_in.token), form))
+
+
+async def keep_notice(session: Session, signed_in: SignedIn, form: str, notice: str) -> None:
+    """Keep what a person is told of the form that they have sent last. Raises what the database raises."""
+    await session.execute(KEEP_NOTICE, digest_of(signed_in.token), form, notice[:LONGEST_NOTICE])
 
 
 async def see_sessions(session: Session) -> None:

@@ -25,7 +25,7 @@
     const active = document.activeElement;
     const writes = active && main.contains(active) && active.matches("input, textarea, select");
     const marks = document.getSelection();
-    return Boolean(writes || document.querySelector("dialog[open]") || (marks && !marks.isCollapsed && main.contains(marks.anchorNode)));
+    return Boolean(writes || main.querySelector("details.act[open]") || (marks && !marks.isCollapsed && main.contains(marks.anchorNode)));
   }
 
   function keepOpen(name, node, kind) {
