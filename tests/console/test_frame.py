@@ -46,6 +46,9 @@ async def test_what_does_not_change_is_kept_for_good_and_pages_are_not(database_
     [
         ("/?page=0", 400, "page: &#39;0&#39; is not a page; valid is a whole number from 1 to 100000"),
         ("/?show=everything", 400, "show: &#39;everything&#39; is unknown; valid are all, attention, running"),
+        ("/?q=a%00", 400, "q: nothing here holds NUL"),
+        ("/alerts?job=a%00b", 400, "job: nothing here holds NUL"),
+        ("/audit?actor=a%00b", 400, "actor: nothing here holds NUL"),
         ("/nowhere", 404, "There is no such thing"),
         ("/%3Cscript%3E", 404, "There is no such thing"),
     ],

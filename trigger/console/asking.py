@@ -26,8 +26,10 @@ def page_number(query: Mapping[str, str]) -> int:
 
 
 def words(query: Mapping[str, str], name: str) -> str:
-    """Give a text that is looked for, '' for none. Raises Unanswerable for a long one."""
+    """Give a text that is looked for, '' for none. Raises Unanswerable for a long one, or what no database stores."""
     text = query.get(name, "").strip()
+    if "\0" in text:
+        raise Unanswerable(f"{name}: nothing here holds NUL")
     if len(text) > LONGEST_WORDS:
         raise Unanswerable(f"{name}: at most {LONGEST_WORDS} characters")
     return text
