@@ -7,6 +7,7 @@ import pytest
 from tests.console.serving import serving
 from tests.console.visitor import ORIGIN, Visitor
 from tests.support.ledger import session_on
+from trigger.console.forgery import form_word
 
 TOKEN, OTHER, OLD, SHORT = "a" * 43, "b" * 43, "c" * 43, "d" * 20
 
@@ -68,6 +69,19 @@ async def test_who_keeps_no_cookie_does_not_fill_the_trail(database_url: str, mo
             ann = Visitor(console, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "operators"})
             assert (await ann.get("/")).status == 200
     assert len(await sessions(database_url)) in {3, 4}
+
+
+async def test_a_password_that_a_browser_adds_by_itself_proves_nothing_of_a_form(database_url: str) -> None:
+    async with serving(database_url, console_access=by_proxy()) as console:
+        ann = Visitor(console, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "operators"})
+        await ann.get("/")
+        form = {"csrf": form_word(ann.cookies["__Host-matins"].value)}
+        for given in ("Basic YW5uOnB3", "bearer", "Negotiate YII="):
+            silent = {"Origin": None, "Sec-Fetch-Site": None, "Authorization": given}
+            assert (await ann.post("/sign-out", form, **silent)).status == 403
+        assert (await ann.get("/")).status == 200
+        assert await sessions(database_url) == ["ann"]
+        assert (await ann.post("/sign-out", form, Authorization="Basic YW5uOnB3")).status == 303
 
 
 async def test_without_groups_the_name_decides(database_url: str) -> None:

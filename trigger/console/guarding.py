@@ -8,6 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.console_access import Access
+from trigger.api_request import BEARER
 from trigger.console.api.answers import problem
 from trigger.console.forgery import SAFE_METHODS, is_from
 from trigger.console.ways import is_beneath
@@ -69,13 +70,19 @@ class Guarded:
         if access is None:
             return 403, "This console only shows: nobody can sign in."
         origins, sites = headers.getlist("origin"), headers.getlist("sec-fetch-site")
-        if not is_from(access.origin, origins, sites, proven="authorization" in headers):
+        if not is_from(access.origin, origins, sites, proven=_bears(headers)):
             return 403, "This was not sent from a page of this console."
         return None
 
 
 def _said(path: str, status: int, told: str) -> Response:
     return problem(status, told) if is_beneath(path) else PlainTextResponse(f"{told}\n", status)
+
+
+def _bears(headers: Headers) -> bool:
+    """Tell whether a token is borne; a name and password a browser adds by itself, whoever's page it sends from."""
+    given = headers.getlist("authorization")
+    return bool(given) and all(one.lower().startswith(BEARER) for one in given)
 
 
 def _name_of(host: str) -> str:
