@@ -37,8 +37,8 @@ class Visitor:
         """Go to a page; a redirection is not followed."""
         return await self._ask("GET", path, _named(headers))
 
-    async def post(self, path: str, form: dict[str, Any] | None = None, **headers: str | None) -> Answer:
-        """Send a form from a page of the console; a header that is None is left out."""
+    async def post(self, path: str, form: dict[str, Any] | bytes | None = None, **headers: str | None) -> Answer:
+        """Send a form, or a body as it is, from a page of the console; a header that is None is left out."""
         own: dict[str, str | None] = {"Origin": ORIGIN, "Sec-Fetch-Site": "same-origin"}
         return await self._ask("POST", path, own | _named(headers), form or {})
 

@@ -80,13 +80,13 @@ async def _answered(visit: Visit, act: Act, session: SignedIn, form: Form) -> Re
     except NotAdmitted as error:
         return problem(visit, error.status, str(error))
     except Exception as error:
-        why = _why_not(act, error)
+        why = why_not(act, error)
         if why is None:
             raise
         return _again(visit, act, subject, form, *why)
 
 
-def _why_not(act: Act, error: Exception) -> tuple[int, str] | None:
+def why_not(act: Act, error: Exception) -> tuple[int, str] | None:
     """Give the status and the words for why something was not done, or is not known to be; None for a fault of ours."""
     if isinstance(error, Refused):
         return 422, str(error)

@@ -28,6 +28,8 @@ JOB_QUEUES = statement("trigger.console", "job_queues")
 
 # A page that is the first to ask waits no longer than this for the broker; the next one has the answer.
 FIRST_SECONDS: Final = 0.5
+# By which name they are kept.
+QUEUES: Final = "fleet queues"
 _T = TypeVar("_T")
 
 
@@ -79,7 +81,7 @@ async def view_broker(place: Place) -> Broker:
     parked = f"{settings.prefix}.dead.parked"
     if not given(settings, "broker_url"):
         return Broker(None, None, parked)
-    queues = await _look(place, "fleet queues", lambda: _read_queues(place))
+    queues = await _look(place, QUEUES, lambda: read_queues(place))
     managed = None
     if given(settings, "management_url"):
         managed = await _look(place, "fleet management", lambda: _read_managed(settings))
@@ -97,8 +99,8 @@ async def _look(place: Place, name: str, read: Callable[[], Awaitable[_T]]) -> L
     return Look(problem="it has not answered yet")
 
 
-async def _read_queues(place: Place) -> list[QueueLine]:
-    """Look at every recorded queue, as `queues` does; without a connection to the database meanwhile."""
+async def read_queues(place: Place) -> list[QueueLine]:
+    """Look at every recorded queue, as `queues` does; without a connection to the database meanwhile. Raises Away."""
     settings = place.settings
     async with place.database.session() as session:
         known = await read_known(session)

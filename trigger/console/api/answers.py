@@ -19,6 +19,7 @@ TITLES: Final = {
     404: "There is no such thing",
     405: "Not so",
     408: "It came too slowly",
+    409: "It cannot be done now",
     413: "It is too much",
     415: "The body is not JSON",
     421: "This console answers under another name",

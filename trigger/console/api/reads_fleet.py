@@ -12,18 +12,17 @@ from shared.declaration import FaultyDeclaration
 from shared.errors import DeclarationError
 from shared.terminal import Refused, given
 from shared.timing import Timing
-from shared.topology import Topology
 from trigger.attempts import job_attempts
 from trigger.console.api.fields import component, many
 from trigger.console.api.parameters import in_path, instant, whole
 from trigger.console.api.route import Question, Read
 from trigger.console.asking import Unanswerable
 from trigger.console.broker_look import LOOK_SECONDS
+from trigger.console.broker_view import QUEUES, read_queues
 from trigger.console.keeping import Unseen
 from trigger.console.place import GLANCE_SECONDS, STALE_SECONDS
 from trigger.console.status_look import status_kept
 from trigger.preview import PreviewRow, preview
-from trigger.queues import list_queues
 from trigger.stats import read_stats
 from trigger.status import Status, read_job, read_jobs
 
@@ -94,25 +93,11 @@ async def previewed(question: Question) -> Any:
 
 async def queues(question: Question) -> Any:
     """Give what `queues --json` does, for the jobs that are recorded. Raises Unseen without a broker."""
-    place, settings = question.place, question.place.settings
-    url = given(settings, "broker_url")
-    if not url:
+    place = question.place
+    if not given(place.settings, "broker_url"):
         raise Unseen("the queues were not seen: MATINS_BROKER_URL is not set")
-    if not settings.environment:
-        raise Unseen("the queues were not seen: MATINS_ENVIRONMENT is not set")
-
-    async def read() -> Any:
-        async with place.database.session() as session:
-            needed = frozenset(
-                str(job["queue"])
-                for job, _ in await read_jobs(session)
-                if job["queue"] is not None and job["retired_at"] is None
-            )
-            topology = Topology(settings.prefix, settings.environment, needed, settings.delays, settings.delivery_limit)
-            found = await list_queues(session, url, topology, timeout=LOOK_SECONDS)
-        return [asdict(one) for one in found]
-
-    return await place.keeping.get("api queues", read, fresh_for=LOOK_SECONDS, stale_for=STALE_SECONDS)
+    kept = await place.keeping.get(QUEUES, lambda: read_queues(place), fresh_for=LOOK_SECONDS, stale_for=STALE_SECONDS)
+    return kept.of([asdict(one) for one in kept.value])
 
 
 def _recorded(job: dict[str, Any], row: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.postgres import Session
+from trigger.console.admission import Admitted
 from trigger.console.api.fields import Schema
 from trigger.console.api.parameters import Parameter
 from trigger.console.place import Place
@@ -13,10 +14,11 @@ from trigger.console.place import Place
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the values of the path as texts, and of the query as they were read."""
+    """What is asked: the path as texts, the query as it was read; and by whom, if people sign in."""
 
     place: Place
     values: Mapping[str, Any] = field(default_factory=dict)
+    admitted: Admitted | None = None
 
     def __getitem__(self, name: str) -> Any:
         """Give a value."""

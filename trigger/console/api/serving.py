@@ -1,6 +1,6 @@
 """Answering the JSON: who asks is let in as on the pages, what is asked is read, and what is wrong is a problem."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import anyio
@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from shared import clock
-from shared.broker import BrokerUnavailable
 from shared.masking import plain, text_of
 from shared.terminal import Refused
+from trigger.console.acting import ACTS
+from trigger.console.api.acting import acted
 from trigger.console.api.answers import problem, values
 from trigger.console.api.parameters import read_query
 from trigger.console.api.route import Question, Read
@@ -26,11 +27,26 @@ from trigger.console.ways import PREFIX
 # What is kept has its own patience.
 LONGEST_SECONDS: Final = 2 * PATIENCE_SECONDS
 METHOD: Final = 405
+Answer = Callable[[Request], Awaitable[Response]]
 
 
 def json_routes(place: Place) -> list[Route]:
-    """Give a route for each question."""
-    return [Route(PREFIX + one.path, _answered(place, _question(one)), methods=["GET"]) for one in READS]
+    """Give a route for each path, with its question and its act."""
+    answers: dict[str, dict[str, Answer]] = {}
+    for one in READS:
+        answers.setdefault(PREFIX + one.path, {})["GET"] = _answered(place, _question(one))
+    for act in ACTS:
+        answers.setdefault(PREFIX + act.path, {})["POST"] = acted(place, act)
+    return [_route(path, of) for path, of in answers.items()]
+
+
+def _route(path: str, answers: Mapping[str, Answer]) -> Route:
+    """Make one route of what a path has, so that `Allow` names all of it."""
+
+    async def answer(request: Request) -> Response:
+        return await answers["POST" if request.method == "POST" else "GET"](request)
+
+    return Route(path, answer, methods=list(answers))
 
 
 def json_problem(error: Exception) -> Response:
@@ -44,12 +60,11 @@ def json_problem(error: Exception) -> Response:
 
 def _question(one: Read) -> Callable[[Place, Request], Awaitable[Response]]:
     async def answer(place: Place, request: Request) -> Response:
-        if place.admission is not None:
-            await place.admission.admit(request)
+        admitted = await place.admission.admit(request) if place.admission else None
         path = {name: _seen(str(value)) for name, value in request.path_params.items()}
         query = read_query(one.parameters, request.query_params.multi_items())
         with anyio.fail_after(LONGEST_SECONDS):
-            found = await one.read(Question(place, {**path, **query}))
+            found = await one.read(Question(place, {**path, **query}, admitted))
         if not isinstance(found, Kept):
             return values(found)
         if found.problem:
@@ -59,9 +74,7 @@ def _question(one: Read) -> Callable[[Place, Request], Awaitable[Response]]:
     return answer
 
 
-def _answered(
-    place: Place, answer: Callable[[Place, Request], Awaitable[Response]]
-) -> Callable[[Request], Awaitable[Response]]:
+def _answered(place: Place, answer: Callable[[Place, Request], Awaitable[Response]]) -> Answer:
     """Have what cannot be answered told as a problem."""
 
     async def answered(request: Request) -> Response:
@@ -73,7 +86,7 @@ def _answered(
             return problem(400, str(error))
         except Refused as error:
             return problem(404, str(error))
-        except (Unseen, BrokerUnavailable) as error:
+        except Unseen as error:
             return problem(503, plain(text_of(error), 300))
         except Exception as error:
             if not place.keeping.is_outage(error):

@@ -2,6 +2,7 @@
 
 from typing import Final, get_args
 
+from shared.console_access import Role
 from trigger.alert_standing import Stand
 from trigger.backfill_choice import Mode
 from trigger.console.api.fields import (
@@ -18,6 +19,7 @@ from trigger.console.api.fields import (
     whole,
 )
 from trigger.console.api.shapes_fleet import NEVER, OCCURRENCE, REASON
+from trigger.console.person import Means
 
 _ALERT: Final = {
     "alert": whole(7),
@@ -112,7 +114,16 @@ _MAINTENANCE: Final = record(
     state=one_of(("in force", "to come", "over"), "in force"),
 )
 
+_PERSON: Final = record(
+    "Who asks; `csrf` is a word of their session, '' for who has none.",
+    name=text("ann@example.com"),
+    role=one_of(get_args(Role), "operate"),
+    means=one_of(get_args(Means), "oidc"),
+    csrf=text("q0f3…"),
+)
+
 SHAPES: Final[dict[str, Schema]] = {
+    "Person": _PERSON,
     "Alert": record("An alert, and how it stands.", **_ALERT),
     "Alerts": record("Alerts, and how many there are in all.", found=whole(1), alerts=many(component("Alert"))),
     "ShownAlert": record(
