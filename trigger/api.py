@@ -8,13 +8,11 @@ A connection carries one request, which has seconds to arrive. The body is read 
 signature is over its bytes; so it is bounded first.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shared import clock
 from shared.health import Health
@@ -23,9 +21,9 @@ from shared.postgres import Session, is_transient
 from shared.start import Prepared
 from shared.stopping import Stopping
 from trigger.api_calls import Calls
-from trigger.api_request import READ_SECONDS, DatabaseClock, Gate, known_callers
+from trigger.api_request import DatabaseClock, Gate, known_callers
 from trigger.claim_outcome import Claimant
-from trigger.endpoint import Endpoint, quiet
+from trigger.endpoint import Endpoint
 from trigger.issuer_keys import IssuerKeys
 from trigger.operate import NO_LEASE
 from trigger.outside_call import forget
@@ -64,7 +62,7 @@ class Api:
     async def serve(self, stopping: Stopping) -> None:
         """Answer until `stopping`, and finish what was begun. Raises OSError when the address can't be listened on."""
         calls = self._calls()
-        options = {"http": _OneRequest, "timeout_keep_alive": 2}
+        options = {"timeout_keep_alive": 2}
         self._endpoint = Endpoint(
             "endpoint",
             self._settings.api_address,
@@ -104,23 +102,3 @@ def _application(calls: Calls) -> Starlette:
     # Behind what ends TLS a redirection would name http://, and who follows it would show a token to everybody.
     application.router.redirect_slashes = False
     return application
-
-
-class _OneRequest(H11Protocol):
-    """A connection on which the head of a request has to arrive in time; its body has a time of its own."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the server has it
-        """Begin to wait for a request."""
-        super().connection_made(transport)
-        self.logger = quiet
-        self._patience = self.loop.call_later(READ_SECONDS, self._give_up)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
-        self._patience.cancel()
-        super().connection_lost(exc)
-
-    def _give_up(self) -> None:
-        request: object = self.cycle
-        if request is None:
-            self.transport.abort()

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shared.logs import logger
 from shared.postgres import Database
@@ -22,6 +23,7 @@ from shared.stopping import Stopping
 CONNECTIONS_AT_ONCE: Final = 200
 MOST_HEADER_BYTES: Final = 16 * 1024
 DRAIN_SECONDS: Final = 5
+HEAD_SECONDS: Final = 10.0
 _log = logger(__name__)
 # What the server says of broken requests would be an attacker's to fill the log with; what breaks in ours is said.
 quiet = logging.getLogger("matins.endpoint")
@@ -87,7 +89,7 @@ class Endpoint:
     def _configuration(self) -> uvicorn.Config:
         ours: dict[str, Any] = {
             "loop": "asyncio",
-            "http": "h11",
+            "http": InTime,
             "ws": "none",
             "lifespan": "off",
             "log_config": None,
@@ -99,3 +101,45 @@ class Endpoint:
             "timeout_graceful_shutdown": DRAIN_SECONDS,
         }
         return uvicorn.Config(self.application, **ours | self.options)
+
+
+class InTime(H11Protocol):
+    """A connection on which the head of each request has to arrive in time.
+
+    Otherwise some hundreds of connections that say nothing, or half of something, would leave room for nobody else.
+    """
+
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the server has it
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self.logger = quiet
+        self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait no more once a request has begun; wait again where only a piece of the next one is there."""
+        super().data_received(data)
+        if not self._waits:
+            self._wait_no_more()
+        elif self._patience is None:
+            self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    @property
+    def _waits(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is None or bool(cycle.response_complete)
+
+    def _wait_no_more(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _give_up(self) -> None:
+        if self._waits:
+            self.transport.abort()

@@ -1,9 +1,14 @@
 """What every answer of the console has, and who is refused before anything is read."""
 
+from contextlib import AsyncExitStack, suppress
+
+import anyio
 import pytest
 
 from tests.console.serving import serving
+from tests.support.fleet import until
 from trigger.console.guarding import HEADERS
+from trigger.endpoint import CONNECTIONS_AT_ONCE
 
 
 @pytest.mark.parametrize("path", ["/", "/static/console.css", "/nowhere", "/?page=0"])
@@ -67,3 +72,33 @@ async def test_nothing_is_written_by_who_only_looks(database_url: str) -> None:
     async with serving(database_url) as console:
         for path in ("/", "/jobs/none", "/nowhere"):
             assert (await console.post(path)).status == 403
+
+
+async def test_who_says_nothing_or_half_of_something_leaves_room_for_others(database_url: str) -> None:
+    async with serving(database_url) as console, AsyncExitStack() as stack:
+        for number in range(CONNECTIONS_AT_ONCE):
+            one = await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", console.console.port))
+            if number % 2:
+                await one.send(b"GET / HT")
+        assert (await console.get("/static/icon.svg")).status == 503
+
+        async def answered() -> bool:
+            return (await console.get("/static/icon.svg")).status == 200
+
+        await until(answered)
+
+
+async def test_half_of_a_second_request_is_not_waited_for_either(database_url: str) -> None:
+    whole = b"GET /static/icon.svg HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with (
+        serving(database_url) as console,
+        await anyio.connect_tcp("127.0.0.1", console.console.port) as connection,
+    ):
+        await connection.send(whole)
+        answered = await connection.receive()
+        await connection.send(whole[:20])
+        with anyio.fail_after(60), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                answered += await connection.receive()
+    assert answered.startswith(b"HTTP/1.1 200")
+    assert answered.count(b"HTTP/1.1") == 1
