@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shared.topology import Topology
     from trigger.operate import Order
     from trigger.parked import Parked
-    from trigger.redrive import Attempted, Redriven
+    from trigger.redrive import Redriven
 
 MOST_LISTED = 10_000
 
@@ -99,16 +99,7 @@ def _show(found: "list[Parked]", count: int, times: Times, *, as_json: bool) -> 
 def _row(one: "Parked", times: Times) -> tuple[Any, ...]:
     accounts = ", ".join(one.accounts) + (f" and {more} more" if (more := one.count - len(one.accounts)) > 0 else "")
     at = times.show(one.died_at) if one.died_at else None
-    return one.message or "without an id", one.occurrence, accounts, one.died_of, one.died_in, at, would(one)
-
-
-def would(one: "Parked") -> str:
-    """Say what a parked message would do if it were published again."""
-    if one.problem:
-        return f"no: {one.problem}"
-    if not one.waiting:
-        return "it would do nothing: none of its accounts waits; `rerun` runs those that did not succeed"
-    return f"{one.waiting} of its {one.count} accounts would be run"
+    return one.message or "without an id", one.occurrence, accounts, one.died_of, one.died_in, at, one.would
 
 
 def _tell(done: "Redriven", *, as_json: bool) -> None:
@@ -118,21 +109,10 @@ def _tell(done: "Redriven", *, as_json: bool) -> None:
         listed = {name: [{**asdict(one.parked), "told": one.told} for one in side] for name, side in sides.items()}
         print_json({**listed, "missing": done.missing, "left": done.left, "problem": done.problem})
     else:
-        waiting = sum(one.parked.waiting for one in redriven)
-        print_line(
-            f"{len(redriven)} messages were published again, for {waiting} accounts that wait; {done.left} are parked"
-        )
-    for one in [*failed, *refused]:
-        say(PROGRAM, f"{_named(one)} stays parked: {one.told}")
-    for missing in done.missing:
-        say(PROGRAM, f"{missing[:120]!r} is not parked, as far as was looked")
-    if done.problem and not failed:
-        say(PROGRAM, f"not all were looked at: {done.problem}")
+        print_line(done.told)
+    for line in done.troubles:
+        say(PROGRAM, line)
     if failed or done.problem:
         raise typer.Exit(FAILED)
     if refused or done.missing:
         raise typer.Exit(REFUSED)
-
-
-def _named(one: "Attempted") -> str:
-    return one.parked.message or "a message without an id"

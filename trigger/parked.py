@@ -45,6 +45,15 @@ class Parked:
     waiting: int = 0
     problem: str = ""
 
+    @property
+    def would(self) -> str:
+        """What it would do if it were published again."""
+        if self.problem:
+            return f"no: {self.problem}"
+        if not self.waiting:
+            return "it would do nothing: none of its accounts waits; `rerun` runs those that did not succeed"
+        return f"{self.waiting} of its {self.count} accounts would be run"
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:

@@ -53,6 +53,24 @@ class Redriven:
         """Give those that ended so."""
         return [one for one in self.attempted if one.end == end]
 
+    @property
+    def told(self) -> str:
+        """What was done, in a sentence."""
+        done = self.ended("redriven")
+        waiting = sum(one.parked.waiting for one in done)
+        return f"{len(done)} messages were published again, for {waiting} accounts that wait; {self.left} are parked"
+
+    @property
+    def troubles(self) -> list[str]:
+        """What was not done, and why, a line each."""
+        failed = self.ended("failed")
+        lines = [
+            f"{one.parked.message or 'a message without an id'} stays parked: {one.told}"
+            for one in [*failed, *self.ended("refused")]
+        ]
+        lines += [f"{missing[:120]!r} is not parked, as far as was looked" for missing in self.missing]
+        return lines + ([f"not all were looked at: {self.problem}"] if self.problem and not failed else [])
+
 
 @dataclass(frozen=True, slots=True)
 class _Redriving:

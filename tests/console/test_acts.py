@@ -156,7 +156,12 @@ async def test_a_backfill_is_shown_first_and_then_ordered_and_cancelled(database
         told = await here.done("/jobs/job-2/backfill", **{"from": since, "until": until}, mode="missing", sure="yes")
         assert told.startswith("backfill 1 of job-2: 1 of ")
         assert await here.trail("backfill") == IN_HER_NAME
+        ordered = (await here.ann.get("/jobs/job-2")).text
+        assert "Backfill 1" in shown(ordered).text
+        assert f"by ann@example.com: {WHY}" in shown(ordered).text
+        assert 'action="/backfills/1/cancel"' in ordered
         assert "is cancelled" in await here.done("/backfills/1/cancel", sure="yes")
+        assert 'action="/backfills/1/cancel"' not in (await here.ann.get("/jobs/job-2")).text
         assert await here.trail("backfill_cancelled") == IN_HER_NAME
         for fields, problem in (
             ({}, "“From” and “Until”: both are needed"),
@@ -241,6 +246,10 @@ async def test_maintenance_is_planned_and_ended(database_url: str) -> None:
         assert f"maintenance 1 of {JOB} is planned" in await here.done(f"/jobs/{JOB}/maintenance", **{"for": "2h"})
         assert "maintenance 2 of all jobs is planned" in await here.done("/maintenance", **{"for": "30m"})
         assert len(await here.trail("maintenance_add")) == 2
+        page = (await here.ann.get("/alerts?job=")).text
+        offered = re.findall(r'action="(/maintenance[^"]*)"', page)
+        assert offered == ["/maintenance", "/maintenance/1/end", "/maintenance/2/end"]
+        assert 'action="/maintenance/1/end"' in (await here.ann.get(f"/jobs/{JOB}")).text
         assert "maintenance 2 of all jobs is over" in await here.done("/maintenance/2/end")
         assert await here.trail("maintenance_end") == IN_HER_NAME
         assert "“From”" in await here.refused(422, "/maintenance", since="2026-01-01T00:00Z", **{"for": "1h"})

@@ -19,7 +19,7 @@ from shared.logs import logger
 from shared.masking import plain, text_of
 from shared.postgres import InsufficientPrivilege, is_transient
 from shared.terminal import NotDone, Refused, checked_reason
-from trigger.console import acts_alerts, acts_jobs, acts_occurrences
+from trigger.console import acts_alerts, acts_fleet, acts_jobs, acts_occurrences
 from trigger.console.acts import REASON, Act, Asking, Doing
 from trigger.console.admission import Admission, require_operator, require_session, require_word
 from trigger.console.answering import NO_STORE, Visit, page, problem
@@ -30,7 +30,7 @@ from trigger.console.sessions import SignedIn, keep_notice, spend_form
 from trigger.console.ways import local_path
 from trigger.operate import Order
 
-ACTS: Final = (*acts_jobs.ACTS, *acts_occurrences.ACTS, *acts_alerts.ACTS)
+ACTS: Final = (*acts_jobs.ACTS, *acts_occurrences.ACTS, *acts_alerts.ACTS, *acts_fleet.ACTS)
 ACT_SECONDS: Final = 60.0
 NOT_SURE: Final = "the database did not answer: it may have been done, or not. Look at the page, then send it again"
 _log = logger(__name__)

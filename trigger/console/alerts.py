@@ -10,8 +10,10 @@ from trigger.alerts import Alert, list_alerts, show_alert
 from trigger.console.asking import Unanswerable, one_of, page_number, words
 from trigger.console.place import GLANCE_SECONDS, STALE_SECONDS, Asked, Page, Values
 from trigger.console.runbook import entry_of, spans
+from trigger.maintenances import list_maintenance
 
 ALERTS_A_PAGE: Final = 50
+MOST_MAINTENANCES: Final = 50
 SHOWS: Final = ("open", "all")
 
 
@@ -31,9 +33,11 @@ async def read_list(asked: Asked) -> Values:
             )
         except Refused as error:
             raise Unanswerable(f"job: {error}") from None
+        maintenances = await list_maintenance(session, job or None, limit=MOST_MAINTENANCES)
     return {
         "title": "Alerts",
         "alerts": alerts,
+        "maintenances": maintenances,
         "found": found,
         "page": page,
         "pages": max(page, -(-found // ALERTS_A_PAGE)),

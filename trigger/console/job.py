@@ -14,6 +14,7 @@ from shared.postgres import Row, Session
 from shared.sql_files import statement
 from shared.timing import Timing
 from trigger.alerts import list_alerts
+from trigger.backfills import list_backfills
 from trigger.console.asking import instant_of, one_of
 from trigger.console.cells import Cell, cell_of, unplanned
 from trigger.console.chart_runs import changes_of, charts_of
@@ -22,6 +23,7 @@ from trigger.console.definition_changes import definition_change
 from trigger.console.place import Asked, Page, Place, Values
 from trigger.console.policies import policies_of
 from trigger.console.status_look import status_kept
+from trigger.maintenances import list_maintenance
 from trigger.pauses import STILL_RUNNING
 from trigger.preview import preview
 from trigger.show import seconds_of
@@ -41,6 +43,9 @@ INSTANTS: Final = 10
 REVISIONS: Final = 10
 MOST_ALERTS: Final = 10
 MOST_NAMED: Final = 5
+# How far a backfill is is counted from its occurrences.
+MOST_BACKFILLS: Final = 3
+MOST_MAINTENANCES: Final = 20
 RUNS: Final = ("60", "30", "120")
 # So long a page waits for a first count; it goes on behind the page.
 COUNTING_SECONDS: Final = 2.0
@@ -62,6 +67,10 @@ async def read(asked: Asked) -> Values:
         stats = None if timing is None else await read_stats(session, name, int(runs))
         ahead = NOTHING_AHEAD if timing is None else await _ahead(session, timing, row["now"])
         revisions = await session.fetch(JOB_REVISIONS, name, REVISIONS + 1)
+        orders = {
+            "backfills": await list_backfills(session, name, MOST_BACKFILLS),
+            "maintenances": await list_maintenance(session, name, limit=MOST_MAINTENANCES),
+        }
         running = [str(Identity(name, *one)) for one in await session.fetch(STILL_RUNNING, name)]
     return {
         "title": name,
@@ -79,6 +88,7 @@ async def read(asked: Asked) -> Values:
         "runs_valid": sorted(RUNS, key=int),
         "parts": policies_of(row["definition"]),
         "revisions": _revisions(revisions),
+        **orders,
         **occurrences,
         **ahead,
         **_told_stats(stats),

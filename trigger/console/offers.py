@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from schemas.states import RERUNNABLE
-from trigger.console import acts_alerts, acts_jobs, acts_occurrences
+from trigger.console import acts_alerts, acts_fleet, acts_jobs, acts_occurrences
 from trigger.console.acts import Act
 from trigger.standing import Standing
 
@@ -44,6 +44,26 @@ def offered_for_account(
     return tuple(act for act in offered if act is acts_occurrences.RERUN)
 
 
+def offered_for_backfill(backfill: Mapping[str, Any]) -> tuple[Act, ...]:
+    """Give what can be done with a backfill."""
+    return (acts_jobs.CANCEL_BACKFILL,) if backfill["state"] == "active" else ()
+
+
+def offered_for_maintenance(maintenance: Mapping[str, Any]) -> tuple[Act, ...]:
+    """Give what can be done with a planned maintenance."""
+    return () if maintenance["state"] == "over" else (acts_jobs.END_MAINTENANCE,)
+
+
+def offered_for_all_jobs() -> tuple[Act, ...]:
+    """Give what can be done with all jobs at once."""
+    return (acts_jobs.MAINTENANCE_OF_ALL,)
+
+
+def offered_for_parked(count: int | None) -> tuple[Act, ...]:
+    """Give what can be done with parked messages; None where it is not known how many there are."""
+    return (acts_fleet.REDRIVE,) if count else ()
+
+
 def offered_for_alert(alert: Mapping[str, Any]) -> tuple[Act, ...]:
     """Give what can be done about an alert."""
     if alert["closed_at"] is not None:
@@ -52,3 +72,18 @@ def offered_for_alert(alert: Mapping[str, Any]) -> tuple[Act, ...]:
     if alert["acknowledged_at"] is not None:
         return unsilence
     return (acts_alerts.ACKNOWLEDGE, acts_alerts.SILENCE, *unsilence)
+
+
+OFFERS: Final = {
+    one.__name__: one
+    for one in (
+        offered_for_account,
+        offered_for_alert,
+        offered_for_all_jobs,
+        offered_for_backfill,
+        offered_for_job,
+        offered_for_maintenance,
+        offered_for_occurrence,
+        offered_for_parked,
+    )
+}

@@ -19,7 +19,7 @@ from trigger.console.acts import REASON
 from trigger.console.cells import LETTERS
 from trigger.console.forms import new_mark
 from trigger.console.json_shown import shown
-from trigger.console.offers import offered_for_account, offered_for_alert, offered_for_job, offered_for_occurrence
+from trigger.console.offers import OFFERS
 
 LONGEST_SAID: Final = 500
 NOTHING: Final = "-"
@@ -129,14 +129,7 @@ def _environment() -> Environment:
         "moment": moment,
     }
     environment.globals |= {"asset": asset, "version": VERSION, "letters": LETTERS}
-    environment.globals |= {
-        "new_mark": new_mark,
-        "reason_field": REASON,
-        "offered_for_account": offered_for_account,
-        "offered_for_alert": offered_for_alert,
-        "offered_for_job": offered_for_job,
-        "offered_for_occurrence": offered_for_occurrence,
-    }
+    environment.globals |= {"new_mark": new_mark, "reason_field": REASON, **OFFERS}
     return environment
 
 
