@@ -29,7 +29,7 @@ kinds = ["missed", "failed"]
 give_up_after_hours = 2
 [channels.team]
 kind = "slack"
-url = "https://hooks.slack.com/services/T000/B000/XXXXXXXXXXXXXXXX"
+url = "https://hooks.slack.com/services/T000/B000/hQ3vZk8TnW5rLp2C"
 jobs = ["invoice-run"]
 [channels.mail]
 kind = "email"
@@ -50,7 +50,7 @@ SECRETS = (
     KEY,
     "a-bearer-token-of-ours",
     "R0123456789ABCDEF0123456789ABCDE",
-    "XXXXXXXXXXXXXXXX",
+    "hQ3vZk8TnW5rLp2C",
     "a-long-password",
     "11111111-2222-3333-4444-555555555555",
 )

@@ -1,7 +1,7 @@
 """What the broker's queues hold, looked at behind the pages: a broker that is away makes no page wait."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from shared.settings import Settings
 from trigger.console.keeping import Unseen
@@ -15,16 +15,19 @@ def queues_kept(place: Place) -> LookAtQueues:
     """Give a way to look at queues that gives what was last seen of them, and says so when that is old."""
 
     async def look(settings: Settings, names: Sequence[str]) -> Looked:
-        async def read() -> Any:
-            return await ask_for_queues(settings, names)
+        async def read() -> Looked:
+            looked = await ask_for_queues(settings, names)
+            if looked.queues is None:
+                raise ConnectionError(looked.unseen[0])
+            return looked
 
         try:
             kept = await place.keeping.get(
                 f"queues {','.join(names)}", read, fresh_for=LOOK_SECONDS, stale_for=float("inf")
             )
         except Unseen as error:
-            return Looked(None, [], [f"the queues were not seen: {error}"])
+            return Looked(None, [], [str(error)])
         looked: Looked = kept.value
-        return looked
+        return looked._replace(unseen=[kept.problem] if kept.problem else [])
 
     return look
