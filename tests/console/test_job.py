@@ -430,7 +430,7 @@ async def test_an_unknown_job_is_not_found_and_near_names_are_offered(database_u
     [
         ("before=yesterday", "before: 'yesterday' is not an instant; write 2026-08-25T02:00Z"),
         ("before=2026-08-25T02:00", "before: '2026-08-25T02:00' names no zone"),
-        ("before=0001-01-01T00:00%2B14:00", "before: '0001-01-01T00:00+14:00' lies beyond the calendar"),
+        ("before=0001-01-01T00:00%2B14:00", "before: '0001-01-01T00:00+14:00' lies outside the years 1 to 9999 in UTC"),
         ("runs=1000000", "runs: '1000000' is unknown; valid are 60, 30, 120"),
     ],
 )
