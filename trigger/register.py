@@ -85,9 +85,11 @@ async def _change(session: Session, job: Job, known: Row, now: datetime, by: str
     revision = known["revision"]
     planned_through = known["planned_through"]
     written_ahead = known["definition"]["coordination"] != "every"
-    if planned_through < now and written_ahead:
-        await plan_through(session, until_now, revision, planned_through, now, by=by)
-        planned_through = now
+    # Up to the new one's first instant, since what the old one has before it may be the run of that night.
+    reach = min(job.schedule.next_after(now) or now, now + PLAN_AHEAD)
+    if planned_through < reach and written_ahead:
+        await plan_through(session, until_now, revision, planned_through, reach, by=by)
+        planned_through = reach
     until = plan_target(job.schedule, now)
     old = [
         Planned(row["scheduled_at"], row["state"] == "expected", row["claimed"])

@@ -35,6 +35,22 @@ async def test_the_next_48_hours_and_at_least_the_next_instant_are_planned(sessi
     assert {row["relname"] for row in partitions} >= {"ledger_2026_08", "ledger_2027_01"}
 
 
+@pytest.mark.parametrize("planned_before", [False, True], ids=["nobody planned it", "planned"])
+async def test_a_night_that_is_moved_back_behind_its_time_runs_at_its_old_one(
+    session: Session, *, planned_before: bool
+) -> None:
+    """Also where the first trigger has died between registering the job and planning it."""
+    before, after = job_at("0 4 * * *"), job_at("0 2 * * *")
+    first = await register(session, before, instance="one", now=at("01:00"))
+    if planned_before:
+        await plan_ahead(session, before, first.revision, now=at("01:00"))
+    await register(session, after, instance="two", now=at("03:00"))
+    found = await states(session)
+    assert found.pop("25 04:00") == "expected"
+    assert found["26 02:00"] == "expected"
+    assert {state for when, state in found.items() if when.endswith("04:00")} <= {"skipped: superseded"}
+
+
 async def test_a_plan_is_short_again_when_time_has_passed(session: Session) -> None:
     hourly, yearly = job_at("0 * * * *", name="hourly"), job_at("0 0 1 1 *", name="yearly")
     for job in (hourly, yearly):
