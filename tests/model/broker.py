@@ -6,10 +6,11 @@ It decides nothing that a broker would not: what it drops, the ledger must make 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemas.message import decode
 from shared.broker import Outgoing, PublishFailed, QueueDepth
+from shared.broker_delivery import Death
 from shared.topology import Topology
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ class ModelDelivery:
         return self.message.deliveries > 1
 
     @property
-    def headers(self) -> dict[str, Any]:
-        """The broker's own headers."""
-        return {"x-first-death-reason": "rejected"} if self.message.dead else {}
+    def death(self) -> Death:
+        """Why the broker gave it up."""
+        return Death("rejected" if self.message.dead else "unknown", self.queue, None)
 
     async def ack(self) -> bool:
         """Done with."""
