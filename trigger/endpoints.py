@@ -27,6 +27,7 @@ def start_endpoints(
         start_part(work, stopping, "endpoint", lambda: api.serve(stopping))
     if is_wanted(prepared.settings):
         database, instance = prepared.database(DATABASE_CONNECTIONS), prepared.instance
-        console = Console.beside(prepared.settings, database, instance.id, instance.host, examine)
+        database.examine_new(examine)
+        console = Console(prepared.settings, database, instance.id, instance.host)
         health.part("console", lambda: console.problem)
         start_part(work, stopping, "console", lambda: console.serve(stopping))

@@ -9,7 +9,7 @@ from trigger.alert_standing import read_reference
 from trigger.alerts import Alert, list_alerts, show_alert
 from trigger.console.asking import Unanswerable, one_of, page_number, words
 from trigger.console.place import GLANCE_SECONDS, STALE_SECONDS, Asked, Page, Values
-from trigger.console.runbook import entry_of, spans
+from trigger.console.runbook import entry_of
 from trigger.maintenances import list_maintenance
 
 ALERTS_A_PAGE: Final = 50
@@ -57,7 +57,6 @@ async def read_one(asked: Asked) -> Values:
     return {
         "title": f"Alert {alert['alert']}: {alert['kind'].replace('_', ' ')}",
         "alert": alert,
-        "advice": tuple(spans(alert["advice"])),
         "occurrence": _occurrence_of(alert),
         "runbook": entry_of(alert["kind"], alert["job"], alert["subject"]),
     }

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from schemas.occurrence import format_instant
 from shared.durations import show_seconds
@@ -16,10 +16,11 @@ from shared.masking import plain
 from shared.terminal_tables import Times
 from shared.version import VERSION
 from trigger.console.acts import REASON
-from trigger.console.cells import LETTERS
+from trigger.console.cells import HOLES, LETTERS
 from trigger.console.forms import new_mark
 from trigger.console.json_shown import shown
 from trigger.console.offers import OFFERS
+from trigger.console.runbook import spans
 
 LONGEST_SAID: Final = 500
 NOTHING: Final = "-"
@@ -41,13 +42,6 @@ def said_part(text: str, length: int, limit: int) -> Markup:
     if length <= limit:
         return said(text, limit)
     return Markup("<bdi>{}…[cut from {} characters]</bdi>").format(plain(text[:limit], _LONGEST_ESCAPE * limit), length)
-
-
-def coded(text: str) -> Markup:
-    """Show our own text, with what stands between backquotes as code."""
-    code = Markup("<code>{}</code>")
-    parts = (code.format(one) if place % 2 else escape(one) for place, one in enumerate(text.split("`")))
-    return Markup().join(parts)
 
 
 def instant(value: datetime | None) -> Markup | str:
@@ -115,7 +109,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "said": said,
-        "coded": coded,
+        "spans": spans,
         "plainly": plainly,
         "said_part": said_part,
         "instant": instant,
@@ -128,7 +122,7 @@ def _environment() -> Environment:
         "rate": rate,
         "moment": moment,
     }
-    environment.globals |= {"asset": asset, "version": VERSION, "letters": LETTERS}
+    environment.globals |= {"asset": asset, "version": VERSION, "letters": LETTERS, "holes": HOLES}
     environment.globals |= {"new_mark": new_mark, "reason_field": REASON, **OFFERS}
     return environment
 

@@ -1,13 +1,12 @@
 """The console as a part of a process: its address, its own thread and connections, and what it keeps."""
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
 
 from shared import clock
 from shared.console_access import Access, read_access
-from shared.postgres import Database, Session, is_transient
+from shared.postgres import Database, is_transient
 from shared.rereading import Rereading
 from shared.setting_values import OFF
 from shared.settings import Settings
@@ -50,19 +49,6 @@ class Console:
         options = {"timeout_keep_alive": _IDLE_SECONDS}
         made = application(place, self._signing_in)
         self._endpoint = Endpoint("console", settings.console_address, database, made, self._beside, options)
-
-    @classmethod
-    def beside(
-        cls,
-        settings: Settings,
-        database: Database,
-        instance: str,
-        host: str,
-        examine: Callable[[Session], Awaitable[None]],
-    ) -> "Console":
-        """Make the console of a trigger, whose `examine` sees every new connection to the database first."""
-        database.examine_new(examine)
-        return cls(settings, database, instance, host)
 
     @property
     def problem(self) -> str | None:

@@ -1,7 +1,7 @@
 """The first page: every job with its last occurrences, what runs, what is due next, and what is not well on top."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from shared import clock
@@ -11,6 +11,7 @@ from trigger.console.asking import one_of, page_number, words
 from trigger.console.cells import Cell, cell_of, unplanned
 from trigger.console.place import GLANCE_SECONDS, STALE_SECONDS, Asked, Page, Values
 from trigger.console.status_look import status_kept
+from trigger.show import seconds_of
 from trigger.status import Status
 
 STRIPS = statement("trigger.console", "strips")
@@ -30,14 +31,14 @@ class Row:
     zone: str
     attention: str
     running: Sequence[dict[str, Any]]
-    alerts: int
     seconds: float | None
 
 
 async def read(asked: Asked) -> Values:
     """Read the page. Raises Unanswerable."""
     page, wanted, shows = page_number(asked.query), words(asked.query, "q"), one_of(asked.query, "show", SHOWS)
-    status: Status = (await status_kept(asked.place)).value
+    kept = await status_kept(asked.place)
+    status: Status = kept.value
     chosen = sorted((one for one in _judged(status) if _is_asked(one, wanted, shows)), key=_place)
     pages = max(1, -(-len(chosen) // JOBS_A_PAGE))
     page = min(page, pages)
@@ -49,7 +50,9 @@ async def read(asked: Asked) -> Values:
         "status": status,
         "alerts": status.alerts[:MOST_ALERTS],
         "rows": [_with_cells(one, strips.get(one.job["job"], [])) for one in rows],
-        "counts": _counts(status),
+        "watched": sum(job["retired_at"] is None for job in status.jobs),
+        # As of what is judged, which may be older than the strips beside it.
+        "read_at": kept.read_at,
         "page": page,
         "pages": pages,
         "found": len(chosen),
@@ -67,24 +70,19 @@ async def _strips(session: Session, jobs: Sequence[str]) -> dict[str, list[Any]]
 
 def _judged(status: Status) -> list[Row]:
     """Give a row for each job, without its cells yet."""
-    alerts: dict[str, int] = {}
-    for alert in status.alerts:
-        if alert["standing"] == "told":
-            alerts[alert["job"]] = alerts.get(alert["job"], 0) + 1
+    told = {alert["job"] for alert in status.alerts if alert["standing"] == "told"}
     running: dict[str, list[dict[str, Any]]] = {}
     for one in status.running:
         running.setdefault(one["job"], []).append(one)
     unmended = {one["occurrence"].partition(":")[0].partition("@")[0] for one in status.unmended}
     rows = []
     for job in status.jobs:
-        name, last = job["job"], job["last"] or {}
+        name, last = job["job"], job["last"]
         attention = "late" if job["late_since"] else "ended badly" if name in unmended else ""
-        attention = attention or ("open alert" if alerts.get(name) else "")
-        seconds = None
-        if last.get("closed_at") and last.get("opened_at"):
-            seconds = (last["closed_at"] - last["opened_at"]).total_seconds()
+        attention = attention or ("open alert" if name in told else "")
+        seconds = None if last is None else seconds_of(last)
         zone = str(job["schedule"].get("zone") or "UTC")
-        rows.append(Row(job, (), zone, attention, running.get(name, ()), alerts.get(name, 0), seconds))
+        rows.append(Row(job, (), zone, attention, running.get(name, ()), seconds))
     return rows
 
 
@@ -112,20 +110,7 @@ def _with_cells(row: Row, found: Sequence[Any]) -> Row:
     cells = [cell_of(one) for one in found]
     if not (row.job["next_at"] or row.job["paused_at"] or row.job["retired_at"]):
         cells += unplanned(row.job["schedule"], found, clock.utc_now(), CELLS)
-    return Row(row.job, cells[-CELLS:], row.zone, row.attention, row.running, row.alerts, row.seconds)
-
-
-def _counts(status: Status) -> dict[str, int]:
-    """Count what the four questions ask for."""
-    jobs = [job for job in status.jobs if job["retired_at"] is None]
-    return {
-        "jobs": len(jobs),
-        "running": len(status.running),
-        "late": sum(bool(job["late_since"]) for job in jobs),
-        "unmended": len(status.unmended),
-        "alerts": sum(one["standing"] == "told" for one in status.alerts),
-        "stopped": sum(job["paused_at"] is not None for job in jobs),
-    }
+    return replace(row, cells=cells[-CELLS:])
 
 
 PAGE: Final = Page(
