@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.message import MESSAGE_VERSION
 from shared.logs import logger
-from shared.postgres import Session
+from shared.postgres import SILENCE_SECONDS, Session
 from shared.sql_files import statement
 
 TAKE_LEASE = statement("shared", "take_lease")
@@ -15,9 +15,11 @@ RELEASE_LEASES = statement("shared", "release_leases")
 REGISTER_INSTANCE = statement("shared", "register_instance")
 STOP_INSTANCE = statement("shared", "stop_instance")
 ADVANCE_QUEUE = statement("shared", "advance_queue")
+END_SILENT_SESSIONS = statement("shared", "end_silent_sessions")
 READ_TOPOLOGY = statement("shared", "read_topology")
 READ_VERSIONS = statement("shared", "read_versions")
 RUNNABLE_JOBS = statement("shared", "runnable_jobs")
+SILENCE = timedelta(seconds=SILENCE_SECONDS)
 _log = logger(__name__)
 
 
@@ -114,3 +116,9 @@ async def advance_queues(session: Session, started: Mapping[str, datetime]) -> N
     """Report, by queue, the latest publish time of the messages that were started."""
     if started:
         await session.execute(ADVANCE_QUEUE, list(started), list(started.values()))
+
+
+async def end_silent_sessions(session: Session, silence: timedelta = SILENCE) -> None:
+    """End sessions of our login that a frozen process has left in the middle of a message, with the locks they hold."""
+    if ended := len(await session.fetch(END_SILENT_SESSIONS, silence)):
+        _log.warning("sessions of a silent process ended", sessions=ended)

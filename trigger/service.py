@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from shared import clock
 from shared.broker import Publisher
-from shared.fleet import Spoken, register_instance, release_leases, stop_instance
+from shared.fleet import Spoken, end_silent_sessions, register_instance, release_leases, stop_instance
 from shared.health import Health
 from shared.job import Job
 from shared.lifecycle import End, run_service, start_part
@@ -202,6 +202,7 @@ class Trigger:
         """Say that the trigger lives, and of silent processes that they don't."""
         async with self.database.session() as session:
             await self.witness.beat(session)
+            await end_silent_sessions(session)
             await self.spoken.listen(session)
             await self.surroundings.look(session)
             await self.source_roles.look(session)

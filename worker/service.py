@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from shared.broker import Consumer, Delivery, Publisher
 from shared.errors import MatinsError
-from shared.fleet import Spoken, advance_queues, read_topology, stop_instance
+from shared.fleet import Spoken, advance_queues, end_silent_sessions, read_topology, stop_instance
 from shared.health import Health
 from shared.job import Job, Outside
 from shared.lifecycle import End, Stopping, every, run_service, start_part
@@ -244,6 +244,7 @@ class Worker:
         self.failures.report()
         async with self.background.session() as session:
             await self.witness.beat(session)
+            await end_silent_sessions(session)
             await self.spoken.listen(session)
             await self.elsewhere.look(session)
             await advance_queues(session, self.reception.take_started())
