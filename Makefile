@@ -8,6 +8,8 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard schemas/__init__.py shared/__i
 LOCK := $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 TESTS ?=
+# Tests, demo and soak start processes by the hundred: from sources alone, each start costs more than twice the time.
+unexport PYTHONDONTWRITEBYTECODE
 # Most tests wait for servers and processes, so that two at once take little more than half the time.
 PROCESSES ?= 2
 
@@ -24,12 +26,12 @@ help: ## list the commands
 	touch $@
 
 .venv/ready: .venv/uv requirements/bootstrap.txt requirements/development.txt
-	VIRTUAL_ENV="$(CURDIR)/.venv" $(UV) pip sync --quiet --require-hashes requirements/bootstrap.txt requirements/development.txt
+	VIRTUAL_ENV="$(CURDIR)/.venv" $(UV) pip sync --quiet --compile-bytecode --require-hashes requirements/bootstrap.txt requirements/development.txt
 	rm -f .venv/benchmark
 	touch $@
 
 .venv/benchmark: .venv/ready requirements/benchmark.txt
-	VIRTUAL_ENV="$(CURDIR)/.venv" $(UV) pip install --quiet --require-hashes -r requirements/benchmark.txt
+	VIRTUAL_ENV="$(CURDIR)/.venv" $(UV) pip install --quiet --compile-bytecode --require-hashes -r requirements/benchmark.txt
 	touch $@
 
 .PHONY: test

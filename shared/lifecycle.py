@@ -10,6 +10,7 @@ Signals are taken by a thread, not through the event loop, so that a blocked loo
 
 import asyncio
 import contextlib
+import math
 import os
 import select
 import signal
@@ -32,6 +33,7 @@ from shared.errors import MatinsError
 from shared.health import Health
 from shared.logs import logger
 from shared.loop import every
+from shared.parts import PartDied, start_part
 from shared.stopping import Stopping, Wake
 
 __all__ = [
@@ -57,17 +59,6 @@ _BEAT_SECONDS = 1.0
 _OVER = b"\x00"
 _DEADLINE = b"\xff"
 _log = logger(__name__)
-
-
-class PartDied(MatinsError):
-    """A part of the service that has to run has ended; `name` is the part's, `at` the monotonic time in seconds."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        """Take the part's name and why it ended."""
-        super().__init__(f"{name}: {reason}")
-        self.name = name
-        self.reason = reason
-        self.at = clock.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +88,6 @@ async def loop_heartbeat(health: Health) -> None:
     while True:
         health.beat()
         await clock.sleep(_BEAT_SECONDS)
-
-
-def start_part(group: TaskGroup, stopping: Stopping, name: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Start a part that has to run until `stopping`: if it raises or returns before, the service ends, naming it."""
-
-    async def part() -> None:
-        try:
-            await run()
-        except Exception as error:
-            _log.exception("a part died", part=name, error_class=type(error).__name__)
-            stopping.request(f"{name} died")
-            raise PartDied(name, f"{type(error).__name__}: {error}") from error
-        if not stopping.requested:
-            stopping.request(f"{name} ended")
-            raise PartDied(name, "it ended although nobody had asked it to")
-
-    group.start_soon(part, name=name)
 
 
 async def run_service(
@@ -195,8 +169,9 @@ async def _run_parts(
             around.cancel_scope.cancel()
     except* Exception as failures:  # noqa: BLE001 - whatever died is named in the last line
         died.extend(_leaves(failures))
-    # What a group gives first need not be what died first, and only that one says why.
-    return sorted(died, key=lambda one: one.at if isinstance(one, PartDied) else 0.0) + overdue
+    # What a group gives first need not be what died first, and only that one says why. What says no time was raised by
+    # something that was being ended with it.
+    return sorted(died, key=lambda one: one.at if isinstance(one, PartDied) else math.inf) + overdue
 
 
 async def _started(start: Start, group: TaskGroup, stopping: Stopping) -> None:

@@ -11,6 +11,7 @@ from shared import clock
 from shared.job import Job
 from shared.logs import logger
 from shared.masking import text_of
+from shared.parts import part_died
 from shared.postgres import Database, is_servers_trouble, is_transient
 from shared.role_names import NO_OTHER_NAMES, RoleNames
 from shared.stopping import Stopping
@@ -102,29 +103,27 @@ class FanOuts:
                 told = "it cancelled itself"
                 _log.warning("fan-out interrupted", job=name, occurrence=str(claim.identity), reason=told)
                 return
-            with anyio.move_on_after(RELEASE_SECONDS, shield=True):
-                async with self.database.session() as session:
-                    await release(session, claim)
+            with anyio.CancelScope(shield=True):
+                await self._give_back(claim, timedelta(0))
             raise
         except Exception as error:
             if not is_transient(error):
-                raise
+                raise part_died(self.stopping, f"fan out {claim.identity}", error) from error
             _log.warning("fan-out interrupted", job=name, occurrence=str(claim.identity), reason=text_of(error))
             if is_servers_trouble(error):
                 self.trouble = clock.monotonic(), f"{claim.identity}: {type(error).__name__}: {text_of(error)}"
-                await self._give_back(claim)
+                # No source is to blame, however long the server is unwell.
+                await self._give_back(claim, PAUSE)
         else:
             _log.info("fan-out ended", job=name, occurrence=str(claim.identity), outcome=end.value)
         finally:
             self.running -= 1
 
-    async def _give_back(self, claim: Claim) -> None:
-        """Let the fan-out be gone on with after a pause: no source is to blame, however long the server is unwell."""
+    async def _give_back(self, claim: Claim, pause: timedelta) -> None:
+        """Let the fan-out be gone on with after a pause; where that fails, another goes on once the lease is over."""
         try:
             with anyio.move_on_after(RELEASE_SECONDS):
                 async with self.database.session() as session:
-                    await release(session, claim, pause=PAUSE)
-        except Exception as error:
-            if not is_transient(error):
-                raise
+                    await release(session, claim, pause=pause)
+        except Exception as error:  # noqa: BLE001 - what was to be told already is the reason for giving it back
             _log.warning("claim not given back", job=claim.identity.job, reason=text_of(error))

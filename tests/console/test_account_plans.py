@@ -104,7 +104,7 @@ async def unbounded(session: Session, query: str, arguments: tuple[Any, ...]) ->
     for node in nodes(json.loads(explained)[0]["Plan"]):
         table = str(node.get("Relation Name", ""))
         read = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        through = "Seq Scan" in node["Node Type"] and table.startswith(LARGE) and node["Actual Loops"] > 0
+        through = "Seq Scan" in node["Node Type"] and table.startswith(LARGE) and read > 0
         if through or read > LOOK + 1:
             index = node.get("Index Name", table)
             found.append(f"{query.splitlines()[0]} {arguments}: {node['Node Type']} of {index} reads {read} rows")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.history import make_history
-from shared.postgres import Session, database_now
+from shared.postgres import Session, database_now, is_transient
 from shared.settings import load_settings
 from shared.zones import tzdata_version
 from tests.support.ledger import database_on, session_on
@@ -61,7 +61,7 @@ async def test_no_statement_of_the_page_reads_through_what_is_large(database_url
     statements: dict[str, tuple[Any, ...]] = {}
     async with session_on(database_url) as session, database_on(database_url, size=1) as database:
         now = await large_past(session)
-        place = Place(settings, database, Keeping(lambda _: False), "c0ffee00", "test")
+        place = Place(settings, database, Keeping(is_transient), "c0ffee00", "test")
 
         def note(asked: Any) -> None:
             statements[asked.query] = asked.args

@@ -77,7 +77,7 @@ async def test_a_deploy_one_by_one_across_both_times_runs_once_a_night(stepped: 
                 await stepped.decided()
         await stepped.pass_to(at(night, "12:00:00"))
         ran = [instant for instant in await stepped.ran("night") if night <= instant < night + DAY]
-        assert len(ran) == 1, (number, ran)
+        assert len(ran) == 1, (number, ran, await stepped.ends("night", night, night + DAY))
         assert ran[0] in (at(night, "02:00:00"), at(night, "02:30:00"))
     closed = "select count(*) from matins.occurrence where state = 'succeeded'"
     assert await count(stepped.session, closed) == len(NIGHTS[how])

@@ -82,6 +82,7 @@ async def start(group, stopping):
     async def drain():
         with anyio.CancelScope(shield=True):
             await over.wait()
+        raise OSError("broken off")
 
     start_part(group, stopping, "beat", beat)
     async with anyio.create_task_group() as work:

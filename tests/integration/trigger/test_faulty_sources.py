@@ -11,14 +11,17 @@ import pytest
 
 from shared.accounts import AccountAt, GeneratedAccounts, SourceCall, SqlAccounts
 from shared.job import Job
+from shared.parts import PartDied
 from shared.postgres import Database, Session
 from shared.stopping import Stopping
-from tests.integration.trigger.support import DAY, DUE, HOUR, claimant, claimed, fill, job_at, planned
+from tests.integration.trigger.support import DUE, HOUR, claimant, claimed, fill, job_at, planned
 from tests.support.ledger import database_on, occurrence_row
 from trigger.claim import claim_due
-from trigger.claim_outcome import Claim, Won
+from trigger.claim_outcome import Claim, Nothing, Won
 from trigger.fan_out import ATTEMPTS, FanOut, fan_out, release, take_over
 from trigger.fan_outs import FanOuts
+
+HOURLY = "0 * * * *"
 
 
 class Unspeakable(Exception):
@@ -221,7 +224,8 @@ async def test_a_claim_without_a_slot_is_gone_on_with_by_its_own_trigger_or_by_a
         await goes_on.wait()
         yield AccountAt("slow", "1")
 
-    jobs = {name: job_at(name=name, accounts=GeneratedAccounts(slow)) for name in ("first", "second", "third")}
+    names = ("first", "second", "third")
+    jobs = {name: job_at(HOURLY, name=name, accounts=GeneratedAccounts(slow)) for name in names}
     claims = [await claimed_now(session, job) for job in jobs.values()]
     async with database_on(database_url) as database:
         fan_outs = FanOuts(database, jobs, claimant(), 1, lambda _: None, Stopping())
@@ -243,10 +247,56 @@ async def test_a_claim_without_a_slot_is_gone_on_with_by_its_own_trigger_or_by_a
     assert [tuple(row) for row in takeovers] == [("second", "two")]
 
 
+async def test_a_fan_out_that_no_server_and_no_source_has_stopped_is_named(database_url: str, session: Session) -> None:
+    job = job_at(HOURLY)
+    await fill(session, 3)
+    claim = await claimed_now(session, job)
+    await session.execute("alter table matins.occurrence rename to gone")
+    stopping = Stopping()
+
+    async def work(fan_outs: FanOuts) -> None:
+        async with anyio.create_task_group() as group:
+            fan_outs.accept(claim)
+            await fan_outs.start_pass(group)
+
+    async with database_on(database_url) as database:
+        with pytest.raises(ExceptionGroup) as died:
+            await work(FanOuts(database, {job.name: job}, claimant(), 1, lambda _: None, stopping))
+    [part] = died.value.exceptions
+    assert isinstance(part, PartDied)
+    assert part.name == f"fan out {claim.identity}"
+    assert "matins.occurrence" in part.reason
+    assert stopping.requested
+
+
+async def test_a_claim_that_cannot_be_given_back_hides_nothing(database_url: str, session: Session) -> None:
+    """The server has lost the table while a fan-out is being ended: whoever ends it hears of no second fault."""
+    reading = anyio.Event()
+
+    async def endless(_call: SourceCall) -> AsyncIterator[AccountAt]:
+        reading.set()
+        await anyio.sleep_forever()
+        yield AccountAt("never", "1")
+
+    job = job_at(HOURLY, accounts=GeneratedAccounts(endless))
+    claim = await claimed_now(session, job)
+    async with database_on(database_url) as database:
+        fan_outs = FanOuts(database, {job.name: job}, claimant(), 1, lambda _: None, Stopping())
+        async with anyio.create_task_group() as work:
+            fan_outs.accept(claim)
+            await fan_outs.start_pass(work)
+            await reading.wait()
+            await session.execute("alter table matins.occurrence rename to gone")
+            work.cancel_scope.cancel()
+    assert fan_outs.running == 0
+
+
 async def claimed_now(session: Session, job: Job) -> Claim:
-    """Claim an instant whose lease lasts from now."""
+    """Claim the latest instant of an hourly job, so that its lease lasts from now."""
     now: datetime = await session.fetchval("select clock_timestamp()")
-    revision = await planned(session, job, now - 2 * DAY)
+    revision = await planned(session, job, now - 2 * HOUR)
+    await planned(session, job, now)
     while not isinstance(outcome := await claim_due(session, job, revision, claimant(), now=now), Won):
-        await planned(session, job, now)
+        assert isinstance(outcome, Nothing), outcome
+        assert outcome.more, outcome
     return outcome.claim
