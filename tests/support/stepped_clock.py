@@ -75,6 +75,7 @@ UNDECIDED = """
 select exists (select from matins.occurrence
                 where state in ('claimed', 'running') or (state = 'expected' and scheduled_at <= clock_timestamp()))
     or exists (select from matins.job where planned_through < clock_timestamp())
+    or not exists (select from matins.job)
 """
 
 
