@@ -15,7 +15,7 @@ from trigger.console import job
 from trigger.console.keeping import Keeping
 from trigger.console.place import Asked, Place
 
-LARGE = re.compile(r"Seq Scan on (ledger|occurrence|attempt|audit)\w*")
+READ_THROUGH = re.compile(r"Seq Scan on ((?:ledger|occurrence|attempt|audit)\w*)")
 JOBS, HOURS, ACCOUNTS = 20, 500, 200_000
 
 
@@ -73,8 +73,11 @@ async def test_no_statement_of_the_page_reads_through_what_is_large(database_url
         for query in ({}, {"before": (now - timedelta(hours=100)).isoformat(), "runs": "120"}):
             assert (await job.read(Asked(place, {"job": "job-1"}, query)))["cells"]
         plans = await _plans(session, statements)
+        # The partition of a month that has hardly begun, or is hardly over, has no row.
+        large = {row["relname"] for row in await session.fetch("select relname from pg_class where reltuples > 0")}
     assert sum("occurrence" in plan for plan in plans.values()) > 6
-    assert [f"{query}\n{plan}" for query, plan in plans.items() if LARGE.search(plan)] == []
+    read_through = {query: large & set(READ_THROUGH.findall(plan)) for query, plan in plans.items()}
+    assert {query: tables for query, tables in read_through.items() if tables} == {}
 
 
 async def _plans(session: Session, statements: dict[str, tuple[Any, ...]]) -> dict[str, str]:
