@@ -576,7 +576,15 @@ MUTANTS = [
     ),
     # Pauses, backfills, and what every worker runs for itself.
     mutant(
-        "pause", "a paused job claims", "pauses", ("trigger.claim:claim_due", "if paused is not None:", "if False:")
+        "pause",
+        "a paused job claims",
+        "pauses",
+        ("trigger.claim:claim_due", "if paused is not None:", "if False:"),
+        (
+            "trigger.decide:decide",
+            "await reason_of_pause(session, known, claimant.instance, present) is not None",
+            "present is None",
+        ),
     ),
     mutant(
         "pause",
