@@ -28,6 +28,8 @@ from worker.evidence import record_trial
 
 BEGIN = datetime(2026, 8, 24, 22, 59, tzinfo=UTC)
 ROUNDS = 90
+# Of a round in which every process does its passes once; the longest takes some hundreds.
+MOST_TURNS = 2000
 # What an account may end in a run: its starts, the copies of its message, in every occurrence and generation.
 MOST_KILLS = 12
 # Longer than any handler of the model, and its margin.
@@ -227,8 +229,10 @@ class World:
             for kind in (TriggerProcess, self._worker_kind)
         ]
         done: set[tuple[str, int, str]] = set()
-        while not self.violations:
+        for _ in range(MOST_TURNS):
             await self._quiet()
+            if self.violations:
+                return
             eligible = self._eligible()
             busy = [one for one in eligible if not one.idle or one.step in _BUSY]
             passes = [one for one in eligible if one.process in chosen and one.step in PASSES]
@@ -239,6 +243,7 @@ class World:
             if turn.step in PASSES:
                 done.add(turn.order)
             self._release(turn)
+        self.violation(f"a round without a fault is not over after {MOST_TURNS} turns")
 
     async def _quiet(self) -> None:
         await self.turns.quiesce()
