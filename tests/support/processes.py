@@ -95,6 +95,8 @@ class Service:
     kind: str
     log: Path
     popen: subprocess.Popen[bytes]
+    # With what it was started, beside what all processes of its deployment are.
+    settings: dict[str, str] = field(default_factory=dict)
     asked_to_end: bool = False
 
     def lines(self, event: str = "", **values: object) -> list[dict[str, Any]]:
@@ -281,7 +283,7 @@ class Deployment:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        service = Service(kind, log, popen)
+        service = Service(kind, log, popen, settings)
         self.services.append(service)
         return service
 
