@@ -24,6 +24,8 @@ def beside(**more):
     return Decisions(**(kept | more))
 
 FIRST, TWICE = {first}, Cron("0 {first},{second} * * *")
+# What is held is not to be cut off meanwhile, however slow the machine is.
+HELD = minutes(3)
 """
 BY_ACCOUNT_JOBS = """
 def is_held(call):
@@ -40,8 +42,8 @@ async def call_out(call):
 
 EACH = beside(catch_up="all", catch_up_at_most=9, catch_up_pace=seconds(0), overlap="allow", overlap_by="account")
 jobs = [
-    nightly("rows", PerAccount(row), schedule=TWICE, decisions=EACH),
-    nightly("calls", Outside(call_out, key_valid_for=hours(24)), schedule=TWICE, decisions=EACH),
+    nightly("rows", PerAccount(row, timeout=HELD), schedule=TWICE, decisions=EACH),
+    nightly("calls", Outside(call_out, timeout=HELD, key_valid_for=hours(24)), schedule=TWICE, decisions=EACH),
 ]
 """
 CANCELLING_JOBS = """
@@ -51,7 +53,7 @@ async def row(call):
         await call.connection.execute("select pg_advisory_xact_lock_shared(4711)")
 
 NEWEST = beside(catch_up="latest", overlap="cancel_previous")
-jobs = [nightly("rows", PerAccount(row, concurrency=4), schedule=TWICE, decisions=NEWEST)]
+jobs = [nightly("rows", PerAccount(row, timeout=HELD, concurrency=4), schedule=TWICE, decisions=NEWEST)]
 """
 
 
