@@ -48,12 +48,12 @@ class Judging:
 async def judge_deployment(deployed: "Deployment") -> None:
     """Let everything settle, end every process in order, and raise AssertionError with what does not hold."""
     async with session_on(deployed.database_url) as session:
-        if any(one.kind == "worker" and one.alive for one in deployed.services):
-            await settle(session, deployed)
         workers = [one for one in deployed.services if one.kind == "worker" and one.alive]
+        if workers:
+            await settle(session, deployed)
         violations = await shut_down(session, deployed)
-        for worker in workers[-1:]:
-            violations += await take_up(session, deployed, worker)
+        if workers:
+            violations += await take_up(session, deployed, workers[-1])
         violations += await check(
             session,
             deployed.broker_url,
