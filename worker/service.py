@@ -180,6 +180,8 @@ class Worker:
         self.health.part("hold", lambda: self.witness.held)
         self._start_parts(group, stopping, drained)
         async with anyio.create_task_group() as work:
+            # Ended before the goodbye: two looks at once get in each other's way, and a late sign of life undoes it.
+            self._start_loops(work, stopping)
             self._start_slots(work, stopping)
             self.own_jobs.start(work, stopping, self.health, started_at)
             Notifying(self.prepared, self.background).start(work, stopping, self.health)
@@ -203,24 +205,17 @@ class Worker:
         self.health.part("plain functions", self.left_behind.problem)
         start_part(group, stopping, "plain functions", lambda: self.left_behind.watch(stopping, drained))
         start_part(group, stopping, "publisher", self.publisher.run)
-        self._start_loop(group, stopping, "close", CLOSE_INTERVAL, self.closing.close_pass)
-        self._start_loop(group, stopping, "beat", BEAT_INTERVAL, self.beat_pass)
+
+    def _start_loops(self, work: TaskGroup, stopping: Stopping) -> None:
+        def start(name: str, interval: timedelta, run_pass: Callable[[], Awaitable[None]]) -> None:
+            run = partial(every, name, interval, run_pass, stopping, health=self.health, transient=is_transient)
+            start_part(work, stopping, name, run)
+
+        start("close", CLOSE_INTERVAL, self.closing.close_pass)
+        start("beat", BEAT_INTERVAL, self.beat_pass)
         watch = Watch.of(self.prepared, self.background)
         self.health.part("detectors", watch.problem)
-        self._start_loop(group, stopping, "watch", watch.interval, watch.keep)
-
-    def _start_loop(
-        self,
-        group: TaskGroup,
-        stopping: Stopping,
-        name: str,
-        interval: timedelta,
-        run_pass: Callable[[], Awaitable[None]],
-    ) -> None:
-        async def run() -> None:
-            await every(name, interval, run_pass, stopping, health=self.health, transient=is_transient)
-
-        start_part(group, stopping, name, run)
+        start("watch", watch.interval, watch.keep)
 
     def _start_slots(self, work: TaskGroup, stopping: Stopping) -> None:
         for name, desk in self.reception.desks.items():

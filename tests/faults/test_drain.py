@@ -1,11 +1,12 @@
 """A worker that is asked to end: what runs may finish, what cannot is handed back and charged to nobody."""
 
+import anyio
 import pytest
 
 from shared import clock
 from shared.postgres import Session
 from tests.support.fleet import until
-from tests.support.holds import call_hold
+from tests.support.holds import call_hold, holding
 from tests.support.ledger import ledger
 from tests.support.nights import HELD_JOBS, SLOW_SOURCE_JOBS, assert_night, assert_one_effect_each, count, occurrence_of
 from tests.support.processes import Deployment
@@ -71,6 +72,28 @@ async def test_a_second_signal_ends_at_once(deployed: Deployment, session: Sessi
     deployed.start("worker")
     occurrence = await assert_night(session, deployed, "night", ACCOUNTS)
     await assert_one_effect_each(session, occurrence, ACCOUNTS)
+
+
+async def test_it_says_goodbye_when_its_last_look_is_over(deployed: Deployment, session: Session) -> None:
+    deployed.declare(HELD_JOBS)
+    await deployed.deploy(ACCOUNTS)
+    ended = "select stopped_at is not null from matins.instance where id::text = $1"
+    async with holding(deployed.database_url, "matins.occurrence", "update", "new.closed_at is not null") as hold:
+        async with call_hold(session) as call:
+            deployed.start("trigger")
+            worker = deployed.start("worker")
+            await call.reached(worker)
+        await hold.reached(worker)
+        instance = await worker.instance()
+        worker.terminate()
+        await worker.logged("stopping")
+        with anyio.move_on_after(1):
+            await until(lambda: session.fetchval(ended, instance))
+        assert not await session.fetchval(ended, instance), "what looks at the occurrences still runs"
+        await hold.let_go()
+        assert await worker.ended() == 0
+    assert await session.fetchval(ended, instance)
+    await assert_night(session, deployed, "night", ACCOUNTS)
 
 
 BLOCKING_JOBS = """
